@@ -124,13 +124,15 @@ class Entities:
         """Return an item with the columns that are asked for; `*` are those that come by themselves."""
         uri = f"Web/Lists(guid'{where.guid}')/Items({item.id})"
         values: Json = {}
+        parts: dict[str, Json] = {}
         for path in selected or ["*"]:
             name, _, inner = path.partition("/")
             if name == "*":
                 values = {**self._star(where, item, uri), **values}
             elif name in expanded or name in ("File", "Folder", "FieldValuesAsText"):
-                part = self._part(where, item, name, f"{uri}/{name}", name in expanded)
-                values[name] = _merge(values.get(name), part, inner)
+                if name not in parts:
+                    parts[name] = self._part(where, item, name, f"{uri}/{name}", name in expanded)
+                values[name] = _merge(values.get(name), parts[name], inner)
             else:
                 values[name] = self._cell(where, item, name)
         for name in expanded:

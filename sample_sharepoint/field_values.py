@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -41,40 +42,51 @@ def raw_value(where: ItemList, item: Item, name: str, origin: str = "") -> Any:
     """Return the value of a column by its internal name; a `Reference`, a time, text, a number or a list of these."""
     if name in item.values:
         return item.values[name]
-    size = None if item.content is None else str(len(item.content))
-    built_in: dict[str, Any] = {
-        "ID": item.id,
-        "Id": item.id,
-        "Modified": item.modified,
-        "Created": item.created,
-        "Author": SOMEBODY,
-        "Editor": SOMEBODY,
-        "_UIVersionString": f"{item.version}.0",
-        "owshiddenversion": item.version,
-        "GUID": _other_guid(item.unique_id),
-        "UniqueId": item.unique_id,
-        "FSObjType": int(item.is_folder),
-        "FileSystemObjectType": int(item.is_folder),
-        "ContentTypeId": "0x0120" if item.is_folder else "0x0101" if item.content is not None else "0x01",
-        "ContentType": "Folder" if item.is_folder else "Document" if item.content is not None else "Item",
-        "FileRef": item.path,
-        "FileLeafRef": item.name,
-        "FileDirRef": item.parent.path if item.parent else "",
-        "EncodedAbsUrl": origin + quote(item.path, safe="/!$&'()*+,;=:@~"),
-        "File_x0020_Size": size,
-        "SMTotalFileStreamSize": size,
-        "FileSizeDisplay": size,
-        "File_x0020_Type": item.name.rpartition(".")[2] if "." in item.name else None,
-        "LinkFilename": item.name,
-        "LinkTitle": item.values.get("Title"),
-        "Attachments": False,
-    }
-    return built_in.get(name)
+    if name == "EncodedAbsUrl":
+        return origin + quote(item.path, safe="/!$&'()*+,;=:@~")
+    find = _BUILT_IN.get(name)
+    return find(item) if find else None
 
 
 def _other_guid(unique_id: str) -> str:
     """An item's GUID is another than its unique id."""
     return f"{unique_id[:-4]}{int(unique_id[-4:], 16) ^ 0xFFFF:04x}"
+
+
+def _size(item: Item) -> str | None:
+    return None if item.content is None else str(len(item.content))
+
+
+def _kind(item: Item, folder: str, file: str, row: str) -> str:
+    return folder if item.is_folder else file if item.content is not None else row
+
+
+_BUILT_IN: dict[str, Callable[[Item], Any]] = {
+    "ID": lambda item: item.id,
+    "Id": lambda item: item.id,
+    "Modified": lambda item: item.modified,
+    "Created": lambda item: item.created,
+    "Author": lambda item: SOMEBODY,
+    "Editor": lambda item: SOMEBODY,
+    "_UIVersionString": lambda item: f"{item.version}.0",
+    "owshiddenversion": lambda item: item.version,
+    "GUID": lambda item: _other_guid(item.unique_id),
+    "UniqueId": lambda item: item.unique_id,
+    "FSObjType": lambda item: int(item.is_folder),
+    "FileSystemObjectType": lambda item: int(item.is_folder),
+    "ContentTypeId": lambda item: _kind(item, "0x0120", "0x0101", "0x01"),
+    "ContentType": lambda item: _kind(item, "Folder", "Document", "Item"),
+    "FileRef": lambda item: item.path,
+    "FileLeafRef": lambda item: item.name,
+    "FileDirRef": lambda item: item.parent.path if item.parent else "",
+    "File_x0020_Size": _size,
+    "SMTotalFileStreamSize": _size,
+    "FileSizeDisplay": _size,
+    "File_x0020_Type": lambda item: item.name.rpartition(".")[2] if "." in item.name else None,
+    "LinkFilename": lambda item: item.name,
+    "LinkTitle": lambda item: item.values.get("Title"),
+    "Attachments": lambda item: False,
+}
 
 
 def odata_value(value: Any) -> Any:
