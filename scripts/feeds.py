@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import FeedFileError
-from core.feeds.feed_lists import category_slug
+from core.feeds.category_names import category_slug
 from core.feeds.io.feed_adder import NoFeedThere, add_feed
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import Ttls

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from core.pages.text_cleaning import printable_line
-from core.registry.io.item_forgetter import ForgetCounts
 from core.registry.time_text import ago, ahead, span
+
+if TYPE_CHECKING:  # every command prints a table, few of them remove anything
+    from core.registry.io.item_forgetter import ForgetCounts
 
 __all__ = ["ago", "ahead", "counted", "removal_summary", "span", "table"]
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import FeedFileError
-from core.feeds.feed_lists import category_slug
+from core.feeds.category_names import category_slug
 from core.feeds.feed_toml import parse_toml
 
 

@@ -15,6 +15,7 @@ from aiohttp.client_reqrep import ConnectionKey
 
 from core.errors import CutShort, Damaged, FailCode, FailDetail
 from core.net import failures
+from core.net.address_guard import AddressBlocked
 
 KEY = ConnectionKey("secret-host.example", 80, False, True, None, None, None)
 INFO: Any = SimpleNamespace(real_url="http://u:p@secret-host.example/?token=x")
@@ -25,7 +26,7 @@ def os_error(number: int) -> OSError:
 
 
 TABLE = [
-    (failures.AddressBlocked("10.0.0.1", 80), FailCode.HTTP, FailDetail.BLOCKED),
+    (AddressBlocked("10.0.0.1", 80), FailCode.HTTP, FailDetail.BLOCKED),
     (failures.BodyTooLarge(), FailCode.HTTP, FailDetail.TOO_LARGE),
     (TimeoutError(), FailCode.TIMEOUT, FailDetail.NONE),
     (aiohttp.ServerTimeoutError(), FailCode.TIMEOUT, FailDetail.NONE),
@@ -40,7 +41,7 @@ TABLE = [
     (aiohttp.ClientConnectorError(KEY, os_error(errno.ECONNREFUSED)), FailCode.HTTP, FailDetail.REFUSED),
     (aiohttp.ClientConnectorError(KEY, os_error(errno.EHOSTUNREACH)), FailCode.HTTP, FailDetail.REFUSED),
     (aiohttp.ClientConnectorError(KEY, os_error(errno.ETIMEDOUT)), FailCode.TIMEOUT, FailDetail.CONNECT),
-    (aiohttp.ClientConnectorError(KEY, failures.AddressBlocked("::1", 1)), FailCode.HTTP, FailDetail.BLOCKED),
+    (aiohttp.ClientConnectorError(KEY, AddressBlocked("::1", 1)), FailCode.HTTP, FailDetail.BLOCKED),
     (aiohttp.ClientProxyConnectionError(KEY, os_error(errno.ECONNREFUSED)), FailCode.HTTP, FailDetail.REFUSED),
     (aiohttp.ClientHttpProxyError(INFO, ()), FailCode.HTTP, FailDetail.REFUSED),
     (aiohttp.ClientOSError(errno.ECONNRESET, "x"), FailCode.HTTP, FailDetail.RESET),

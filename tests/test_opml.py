@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.errors import FeedFileError
-from core.feeds.feed_lists import parse_opml, write_opml
+from core.feeds.opml import parse_opml, write_opml
 
 NESTED = b"""<?xml version="1.0"?>
 <opml version="1.0"><head><title>mine</title></head><body>

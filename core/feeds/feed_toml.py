@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.errors import FeedFileError
-from core.feeds.feed_lists import category_slug
+from core.feeds.category_names import category_slug
 from core.urls.pace import PaceOption, checked_host, checked_option
 from core.urls.secrets import redact
 

@@ -6,6 +6,7 @@ which skip the resolver, and names that answer differently the second time.
 
 from __future__ import annotations
 
+import errno
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -15,7 +16,6 @@ from typing import Any, NamedTuple
 
 from core.errors import FailCode, FailDetail
 from core.models import Failed
-from core.net.failures import AddressBlocked
 from core.registry.field_parsing import is_text
 from core.settings import Settings
 from core.urls.ip_addresses import AllowList, is_address, is_forbidden
@@ -23,6 +23,14 @@ from core.urls.normalise import MAX_URL_CHARS, host_and_port, serialise_url
 
 _DEFAULT_PORTS = {"http:": 80, "https:": 443}
 _MAX_REMEMBERED_HOSTS = 4_096
+
+
+class AddressBlocked(OSError):
+    """The guard does not allow connections to this address."""
+
+    def __init__(self, address: str, port: int) -> None:
+        # One errno for all of them: then happy eyeballs reports "all blocked" as this error.
+        super().__init__(errno.EACCES, f"{address} port {port} is not public; see FETCH_ALLOWED_HOSTS")
 
 
 class Target(NamedTuple):

@@ -14,14 +14,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from core.errors import CutShort, Damaged, FailCode, FailDetail
 from core.models import Failed
-
-
-class AddressBlocked(OSError):
-    """The guard does not allow connections to this address."""
-
-    def __init__(self, address: str, port: int) -> None:
-        # One errno for all of them: then happy eyeballs reports "all blocked" as this error.
-        super().__init__(errno.EACCES, f"{address} port {port} is not public; see FETCH_ALLOWED_HOSTS")
+from core.net.address_guard import AddressBlocked
 
 
 class BodyTooLarge(Exception):

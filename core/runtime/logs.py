@@ -14,7 +14,6 @@ from datetime import datetime
 from typing import TextIO
 
 from pydantic import SecretStr
-from tqdm import tqdm
 
 from core.pages.text_cleaning import printable
 from core.runtime.log_capture import CaptureHandler
@@ -56,6 +55,8 @@ class _LineHandler(logging.Handler):
         self._stream = stream
 
     def emit(self, record: logging.LogRecord) -> None:
+        from tqdm import tqdm  # most commands log nothing
+
         try:
             tqdm.write(printable(self.format(record)), file=self._stream)
         except (OSError, ValueError):

@@ -18,13 +18,13 @@ from core.registry.io.overview import Overview
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
 from core.runs.io.run_store import RunStore
 from core.runs.run import run_json
-from core.runtime.job_queues import JobQueues
-from core.runtime.queue_names import QueueName
+from core.runtime.queue_names import QueueName, rq_queue_name
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.vector_space import VectorSpaceStore
 from core.settings import Settings
 from core.sources.io.source_store import SourceStore
 from core.store import connect, redis_health
+from core.store.rq_keys import QUEUE_HEAD
 from core.urls import redis_url
 from core.urls.normalise import host_of
 from core.urls.secrets import redact
@@ -139,11 +139,11 @@ async def _sources(overview: Overview, store: SourceStore) -> dict[str, dict[str
 def _queues(settings: Settings) -> dict[str, int] | str:
     """Count the waiting jobs of each queue; a sentence where the queue's own server does not answer."""
     try:
-        queues = JobQueues(settings)
+        client = connect.open_queue(settings)
         try:
-            return {str(name): queues.count_waiting(name) for name in QueueName}
+            return {str(name): client.llen(QUEUE_HEAD + rq_queue_name(settings, name)) for name in QueueName}
         finally:
-            queues.close()
+            client.close()
     except (RedisError, OSError) as error:
         secret = settings.queue_redis_url
         where = redis_url.masked(secret.get_secret_value() if secret else connect.url_of(settings))

@@ -16,7 +16,7 @@ from typing import cast
 
 from core import ids
 from core.errors import FeedFileError
-from core.feeds.feed_lists import checked_category
+from core.feeds.category_names import checked_category
 from core.feeds.io import category_scripts
 from core.feeds.io.category_articles import BATCH, CategoryArticles
 from core.feeds.io.link_store import Ttls

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.errors import FeedFileError
-from core.feeds.feed_lists import category_slug
+from core.feeds.category_names import category_slug
 from core.feeds.io.feed_finder import FeedFinder
 from core.models import DiscoveredFeed, Failed, FeedLinks, RejectedUrl
 from core.runtime.context import Context

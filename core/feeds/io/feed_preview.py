@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core import ids
-from core.feeds.feed_lists import category_slug
+from core.feeds.category_names import category_slug
 from core.feeds.feed_state import FeedChanged, FeedState
 from core.feeds.io.feed_adder import FoundFeed, NoFeedThere, find_feed
 from core.feeds.poll_report import report_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from core.feeds.feed_lists import parse_opml, without_refused, write_opml
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.subscriptions import Subscriptions
+from core.feeds.opml import parse_opml, without_refused, write_opml
 
 
 async def export_opml(subscriptions: Subscriptions, store: FeedStore) -> bytes:

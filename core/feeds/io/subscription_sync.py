@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.errors import FeedFileError
-from core.feeds.feed_lists import category_slug, parse_opml, without_refused
+from core.feeds.category_names import category_slug
 from core.feeds.feed_toml import FeedFile, parse_toml
 from core.feeds.io.category_changes import CategoryChanges
 from core.feeds.io.feed_options import FeedOptions
 from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscriptions
+from core.feeds.opml import parse_opml, without_refused
 from core.keys import Keys
 from core.settings import Settings
 from core.store import connect

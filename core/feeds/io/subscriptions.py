@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from core import ids
 from core.errors import FeedFileError, NotFound
-from core.feeds.feed_lists import category_slug, nearest, nearest_urls
+from core.feeds.category_names import category_slug, nearest, nearest_urls
 from core.keys import Keys
 from core.net import pace_store
 from core.store import scanning

@@ -9,7 +9,6 @@ from core.feeds.io import sample
 from core.keys import Keys
 from core.models import Failed
 from core.net.address_guard import Guard
-from core.net.fetcher import Fetcher
 from core.net.pace_store import PaceStore
 from core.net.rate_limit import read_gate
 from core.net.robots import Robots, RobotsPolicy
@@ -118,5 +117,8 @@ async def ask_robots(client: Client, keys: Keys, settings: Settings, url: str) -
     fetch_settings = allowing_sample(settings)
     if isinstance(Guard.of(fetch_settings).target(url), Failed):
         return
+    # Imported here: with the HTTP client the start of a command that asks nobody would take twice as long.
+    from core.net.fetcher import Fetcher
+
     async with Fetcher(fetch_settings, client, keys, exempt=sample.hosts(settings)) as fetcher:
         await fetcher.sitemaps_of(origin_of(url))

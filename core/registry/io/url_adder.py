@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 
 from core import ids
 from core.errors import FreshetError
-from core.feeds.feed_lists import category_slug
+from core.feeds.category_names import category_slug
 from core.feeds.io.link_store import FailedLinks, LinkStore, Ttls
 from core.feeds.io.subscriptions import SAMPLE_PREFIX
 from core.keys import Keys

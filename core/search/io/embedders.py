@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from core.search.chunking import CHUNKER_VERSION, MOST_TOKENS, estimate_tokens
 from core.search.io.local_embedder import LocalEmbedder
-from core.search.io.openai_embedder import Endpoint, OpenAIEmbedder
 from core.search.protocols import Embedder, Vector
 from core.settings import Settings
 
@@ -19,6 +18,9 @@ def open_embedder(settings: Settings) -> Embedder:
     if settings.embedder == "none":
         return NoEmbedder()
     if settings.embedder == "openai":
+        # Imported here: the HTTP client takes as long to load as all the rest of a search.
+        from core.search.io.openai_embedder import Endpoint, OpenAIEmbedder
+
         return OpenAIEmbedder(Endpoint.of(settings), CHUNKER_VERSION, settings.embed_batch, settings.embed_most_tokens)
     return LocalEmbedder(CHUNKER_VERSION)
 

@@ -1,4 +1,4 @@
-"""Lists of feeds as people keep them: OPML in, OPML 2.0 out; and category names as they stand in keys.
+"""Lists of feeds as people keep them: OPML in, OPML 2.0 out.
 
 `core.feeds.feed_toml` reads `feeds.toml`. Folders of OPML become categories, folders in folders one category with both
 names. Titles of feeds are not kept: the feeds say them themselves.
@@ -6,15 +6,12 @@ names. Titles of feeds are not kept: the feeds say them themselves.
 
 from __future__ import annotations
 
-import difflib
-import hashlib
-import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 
 from lxml import etree
 
 from core.errors import FeedFileError
+from core.feeds.category_names import category_slug
 from core.feeds.elements import attribute
 from core.feeds.xml_tree import parse_xml
 from core.models import RejectedUrl
@@ -22,44 +19,7 @@ from core.pages.text_cleaning import printable
 from core.urls.normalise import clean_url
 
 UNCATEGORISED = "uncategorised"
-NEAREST = 3
 _DEEPEST = 20
-_OTHERS = re.compile(r"[^a-z0-9_-]+")
-
-
-def category_slug(name: str) -> str:
-    """Return the name in `[a-z0-9_-]`, stable and never empty: `Économie / Énergie` is `economie_energie`."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    slug = _OTHERS.sub("_", plain).strip("_-")
-    return slug or "category_" + hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
-
-
-def checked_category(name: str) -> str:
-    """Return the name of a category as it stands in keys; FeedFileError if it is another."""
-    slug = category_slug(name)
-    if slug != name:
-        raise FeedFileError(f"{name!r} is no name of a category; use a-z, 0-9, _ and -, for example {slug}.")
-    return name
-
-
-def nearest(name: str, known: Sequence[str]) -> list[str]:
-    """Return the known names most like this one, best first."""
-    return difflib.get_close_matches(name, known, NEAREST)
-
-
-def nearest_urls(url: str, known: Sequence[str]) -> list[str]:
-    """Return the known URLs most like this one; scheme, `www.` and a slash at the end make no difference."""
-    by_form: dict[str, str] = {}
-    for one in known:
-        by_form.setdefault(_form(one), one)
-    return [by_form[form] for form in nearest(_form(url), list(by_form))]
-
-
-def _form(url: str) -> str:
-    return url.lower().partition("://")[2].removeprefix("www.").rstrip("/") or url.lower()
-
-
-# ── OPML ──
 
 
 def parse_opml(body: bytes) -> dict[str, list[str]]:
