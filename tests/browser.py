@@ -14,7 +14,10 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (apt-get install chromium)")
+needs_browser = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (apt-get install chromium)"),
+]
 SCREENSHOTS = Path(__file__).parents[1] / "screenshots"
 FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
@@ -23,6 +26,16 @@ FLAGS = [
 DESKTOP, PHONE = (1280, 800), (375, 760)
 PATIENCE_MS = 60_000
 SERIOUS = {"serious", "critical"}
+every_screen = pytest.mark.parametrize(
+    ("size", "dark"),
+    [
+        pytest.param(DESKTOP, False, id="light-desktop"),
+        pytest.param(PHONE, True, id="dark-phone"),
+        pytest.param(DESKTOP, True, id="dark-desktop", marks=pytest.mark.full),
+        pytest.param(PHONE, False, id="light-phone", marks=pytest.mark.full),
+    ],
+)
+"""Each size and each theme; every pair of them with --full."""
 
 
 @dataclass
@@ -38,9 +51,9 @@ class Visitor:
         await self.page.goto(f"{self.url}{path}", wait_until="load")
 
     async def screenshot(self, name: str) -> None:
-        """Write a picture of the whole page to an ignored folder."""
-        SCREENSHOTS.mkdir(exist_ok=True)
-        await self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+        """Write a picture of the whole page to the folder `screenshots` of this checkout, if somebody has made it."""
+        if SCREENSHOTS.is_dir():
+            await self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
 
     async def violations(self) -> list[str]:
         """Return what axe-core finds that is serious: rule and first element."""

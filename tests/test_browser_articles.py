@@ -11,7 +11,7 @@ from playwright.async_api import expect
 from core.settings import Settings
 from tests.api import ApiServer, api_server
 from tests.articles import ArticlePage
-from tests.browser import DESKTOP, PATIENCE_MS, PHONE, Visitor, chromium, needs_browser, visitor
+from tests.browser import PATIENCE_MS, Visitor, chromium, every_screen, needs_browser, visitor
 from tests.library import Library, open_library
 from tests.test_picture_fetch import PNG
 
@@ -105,8 +105,7 @@ async def test_picture_is_asked_for_after_the_click(library: Library, desk: ApiS
         assert person.complaints == []
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@every_screen
 async def test_views_with_data_are_clean(desk: ApiServer, size: tuple[int, int], dark: bool) -> None:
     """The list, a search and an article with a diff: nothing to complain about, nothing too wide."""
     async with chromium() as browser, visitor(browser, desk.url, size, dark=dark) as person:

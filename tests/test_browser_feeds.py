@@ -11,7 +11,7 @@ from core.settings import Settings
 from core.store.connect import Client
 from tests.api import ApiServer
 from tests.articles import article, rss
-from tests.browser import DESKTOP, PHONE, chromium, needs_browser, visitor
+from tests.browser import chromium, every_screen, needs_browser, visitor
 from tests.feed_pages import feed_server, put_every_health, put_waits
 from tests.web import FakeWeb
 from workers import canonical_fetcher
@@ -73,8 +73,7 @@ async def test_the_list_filters_while_typing(pages: ApiServer) -> None:
         assert person.complaints == []
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@every_screen
 async def test_pages_with_feeds_are_clean(pages: ApiServer, size: tuple[int, int], dark: bool) -> None:
     """Every health, a hostile title: no script runs, nothing serious for axe-core, nothing too wide."""
     known = await put_every_health(pages)

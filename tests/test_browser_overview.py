@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-import pytest
 from aiohttp.test_utils import TestServer
 from playwright.async_api import expect
 
@@ -21,7 +20,7 @@ from core.store.embedded import EmbeddedServer
 from sample_site.web import Site
 from tests import pipeline_scene as scene
 from tests.api import ApiServer
-from tests.browser import DESKTOP, PATIENCE_MS, PHONE, chromium, needs_browser, visitor
+from tests.browser import PATIENCE_MS, PHONE, chromium, every_screen, needs_browser, visitor
 from tests.faults.process import Worker
 
 pytestmark = needs_browser
@@ -48,7 +47,7 @@ async def full_store(client: Client, keys: Keys, minutes: int = scene.DAY_MINUTE
     await client.sadd(keys.status("Indexed"), *(f"url_{n}" for n in range(4_321)))
 
 
-@pytest.mark.parametrize(("size", "dark"), [(DESKTOP, False), (DESKTOP, True), (PHONE, False)])
+@every_screen
 async def test_with_data(api: ApiServer, redis: Client, keys: Keys, size: tuple[int, int], dark: bool) -> None:
     """No console message, nothing serious for axe-core, nothing too wide; charts are drawn, titles are text."""
     await full_store(redis, keys)

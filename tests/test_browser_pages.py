@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from tests.api import ApiServer
-from tests.browser import DESKTOP, PHONE, chromium, needs_browser, visitor
+from tests.browser import chromium, every_screen, needs_browser, visitor
 from workers.web.dashboard.navigation import NAVIGATION
 from workers.web.dashboard.views import PAGES
 
@@ -16,8 +14,7 @@ KNOWN = {route.path for route in PAGES if route.method == "GET"}
 PATHS = [link.path for link in NAVIGATION if link.path in KNOWN]
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@every_screen
 async def test_pages_are_clean_and_accessible(api: ApiServer, size: tuple[int, int], dark: bool) -> None:
     """No console message, no blocked content, no outside request, nothing serious for axe-core, nothing too wide."""
     async with chromium() as browser, visitor(browser, api.url, size, dark=dark) as person:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.async_api import Dialog, expect
 
 from core.keys import Keys
 from core.store.connect import Client
 from tests.api import ApiServer
-from tests.browser import DESKTOP, PHONE, chromium, needs_browser, visitor
+from tests.browser import chromium, every_screen, needs_browser, visitor
 from tests.webhook_pages import put_every_state
 
 pytestmark = needs_browser
 
 
-@pytest.mark.parametrize(("size", "dark"), [(DESKTOP, False), (DESKTOP, True), (PHONE, False)])
+@every_screen
 async def test_pages_with_data_are_clean(api: ApiServer, size: tuple[int, int], dark: bool) -> None:
     """No console message, nothing serious for axe-core, nothing wider than the screen; also with a secret on it."""
     ids = await put_every_state(api)
