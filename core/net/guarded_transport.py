@@ -13,8 +13,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
-from core.net.address_guard import Guard, Target
-from core.net.failures import AddressBlocked
+from core.net.address_guard import AddressBlocked, Guard, Target
 from core.settings import Settings
 
 CONNECT_SECONDS = 5.0

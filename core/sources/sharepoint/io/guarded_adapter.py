@@ -14,8 +14,7 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 
-from core.net.address_guard import Guard, Target
-from core.net.failures import AddressBlocked
+from core.net.address_guard import AddressBlocked, Guard, Target
 from core.sources.sharepoint.remote_items import SharePointUnavailable
 
 
