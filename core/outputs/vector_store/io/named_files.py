@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from core.sources.sharepoint.io.scratch_database import as_key, open_scratch
+from core.sources.sharepoint.io.seen_ids import SeenIds
 from core.sources.sharepoint.io.storage import CrawlerStorage
 from core.sources.sharepoint.map_csv import MapFileDamaged, decode
 from core.sources.sharepoint.map_rows import VectorStoreRow
@@ -26,21 +26,18 @@ class NamedFiles:
         self._is_read = self._is_all_named = False
 
     def __enter__(self) -> Self:
-        self._database = open_scratch(self._own_map.parent)
-        self._database.execute("CREATE TABLE ids (id BLOB PRIMARY KEY) WITHOUT ROWID")
+        self._ids = SeenIds()
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._database.close()
+        self._ids.close()
 
     def has(self, file_id: str) -> bool:
         """Does a map file of another source name this file? Yes if one of them cannot be read."""
         with self._lock:
             if not self._is_read:
                 self._read()
-            found = self._database.execute("SELECT 1 FROM ids WHERE id = ?", (as_key(file_id),)).fetchone()
-        return self._is_all_named or found is not None
+            return self._is_all_named or file_id in self._ids
 
     def _read(self) -> None:
         self._is_read = True
@@ -50,8 +47,8 @@ class NamedFiles:
             try:
                 with path.open("rb") as lines:
                     # Earlier rows of an item count too: in doubt a file stays.
-                    ids = ((as_key(row.openai_file_id),) for row in decode(lines, VectorStoreRow) if row.openai_file_id)
-                    self._database.executemany("INSERT OR IGNORE INTO ids VALUES (?)", ids)
+                    for row in decode(lines, VectorStoreRow):
+                        self._ids.add(row.openai_file_id)
             except (MapFileDamaged, OSError) as error:
                 log.warning("⚠️ %s cannot be read → %s. No file is deleted that it may name.", path, error)
                 self._is_all_named = True
