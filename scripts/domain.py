@@ -18,6 +18,8 @@ python -m scripts.domain pause ID          nothing of it is listed or visited, a
 python -m scripts.domain resume ID         go on where it stopped: after a pause, or after a cancel
 python -m scripts.domain cancel ID         end its runs; what is done stays
 python -m scripts.domain report ID         its last runs, what it refused, what is in error
+python -m scripts.domain reports ID        the reports of its crawls; REPORT or `last` behind it shows one
+    --download [FILE]                      takes one out as a zip
 python -m scripts.domain remove ID         with all its items; --dry-run says how much that is
 
 A domain.json:
@@ -45,6 +47,7 @@ from scripts import command_line
 from scripts.command_names import as_typed, command
 from scripts.domain_crawl import add_crawl_options, crawl
 from scripts.domain_report import how_it_ended, report, take_up
+from scripts.domain_reports import reports
 from scripts.run_page import paused_lines
 from scripts.runs import controlled
 from scripts.tables import ago, removal_json, removal_summary, table
@@ -166,6 +169,10 @@ def main() -> int:
         add_crawl_options(one)
     reporting = commands.add_parser("report", help="runs, refusals, errors")
     reporting.add_argument("domain_id", metavar="id")
+    archived = commands.add_parser("reports", help="reports of its crawls: list, show, download")
+    archived.add_argument("domain_id", metavar="id")
+    archived.add_argument("report", nargs="?", help="show this one: its id, its name, the beginning of it, or `last`")
+    archived.add_argument("--download", metavar="FILE", nargs="?", const="", help="write its zip here, or to FILE")
     controls = {
         "pause": "nothing of it is listed or visited until it is resumed",
         "resume": "go on where it stopped",
@@ -174,7 +181,7 @@ def main() -> int:
     controlling = [commands.add_parser(name, help=purpose) for name, purpose in controls.items()]
     for one in controlling:
         one.add_argument("domain_id", metavar="id")
-    for one in (listing, removing, *crawling, reporting, *controlling):
+    for one in (listing, removing, *crawling, reporting, archived, *controlling):
         one.add_argument("--json", action="store_true", help="for programs")
     options = vars(parser.parse_args())
     actions: dict[str, Callable[..., Coroutine[object, object, int]]] = {
@@ -184,6 +191,7 @@ def main() -> int:
         "crawl": crawl,
         **{str(name): partial(crawl, step=name) for name in ALL_STEPS},
         "report": report,
+        "reports": reports,
         "pause": pause,
         "resume": resume,
         "cancel": cancel,

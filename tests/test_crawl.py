@@ -440,7 +440,8 @@ async def test_shared_orphans_leave_one_source_together(settings: Settings, site
 async def test_pages_are_told_in_sum(
     settings: Settings, site: Site, capsys: pytest.CaptureFixture[str], level: str
 ) -> None:
-    """A run says what became of its pages in one line, and that some failed in another; single pages at DEBUG only."""
+    """A run says what became of its pages in one line, that some failed in another, and where its report is; single
+    pages at DEBUG only."""
     site.page("/", links=["/a", "/b", "/c", "/d"])
     for path in ("/a", "/b"):
         site.page(path)
@@ -457,4 +458,5 @@ async def test_pages_are_told_in_sum(
     assert len([line for line in lines if "2 of" in line and "failed, for instance: HTTP 500 → " in line]) == 1
     assert len([line for line in lines if "🏁" in line and "3 changed" in line and "2 failed" in line]) == 1
     assert len([line for line in lines if "✓ State saved: 5 crawled, 0 queued" in line]) == 1
-    assert len(lines) == (3 if level == "INFO" else 3 + 5)
+    assert len([line for line in lines if "[crawler] 🧾 Report → crawls/" in line]) == 1
+    assert len(lines) == (4 if level == "INFO" else 4 + 5)

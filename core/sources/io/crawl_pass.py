@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from core.models import ListingEnd
+from core.outputs.vector_store.crawl_report import CrawledSource
 from core.registry.io.commit_buffer import Progress
 from core.registry.io.deletion_guard import DeletionGuard
 from core.registry.io.due import HOLD_SECONDS, RUN_HOLD_SECONDS
@@ -25,6 +26,7 @@ from core.runs.run_request import RunRequest
 from core.runtime import interruptible, progress
 from core.runtime.context import Context
 from core.sources.io import crawl_result
+from core.sources.io.crawl_archive import archive_crawl, ended_as
 from core.sources.io.crawl_listing import CrawlListing
 from core.sources.io.crawl_progress import CrawlProgress
 from core.sources.io.crawl_runs import CrawlMode
@@ -290,6 +292,11 @@ class CrawlPass:
             if end.status is RunStatus.FAILED:
                 self.worker.end_fields["error"] = "; ".join(notes)
         self.worker.end_fields["message"] = "; ".join(notes)
+        if not self.should_stop():
+            now = self.clock.now()
+            run = ended_as(await self.context.runs.require(self.joined.id, now), self.worker, now)
+            crawled = CrawledSource(self.sid, self.source.state.record.kind, run)
+            await archive_crawl(self.context, run, run.status, [crawled], now)
         sign, how = _SIGNS.get(self.worker.requested, ("⏹️", ", stopped") if self.should_stop() else ("🏁", ""))
         log.info(
             "%s %s%s: %s known, %s visited = %s changed, %s unchanged, %s gone, %s failed, %s not for us",

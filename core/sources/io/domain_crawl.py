@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.errors import FreshetError
+from core.outputs.vector_store.crawl_report import CrawledSource
 from core.runs.io import receipts
 from core.runs.io.run_store import RunStore
 from core.runs.io.run_worker import RunWorker
@@ -21,6 +22,7 @@ from core.runs.run_request import RunRequest
 from core.runtime.context import Context
 from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.crawl import crawl_source
+from core.sources.io.crawl_archive import archive_crawl
 from core.sources.io.crawl_runs import ALL_OF_IT, CrawlMode, open_crawl_run
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.source_selection import select_sources
@@ -142,6 +144,15 @@ class DomainCrawl:
             worker.end_fields |= {"problem": self._problem(), "message": self._message()}
             worker.end_fields["receipt"] = receipts.joined(self._receipts())
             worker.end_fields["statistics"] = json.dumps(self._statistics(), ensure_ascii=False)
+            await self._archive(await runs.require(run.id, clock.now()), worker.end, clock.now())
+
+    async def _archive(self, run: Run, end: RunStatus, now: float) -> None:
+        """Keep the report of the whole crawl."""
+        sources = []
+        for one in self.results.values():
+            kind = (await self.context.sources.details(one.sid)).get("kind", "")
+            sources.append(CrawledSource(one.sid, kind, one.run, one.error))
+        await archive_crawl(self.context, run, end, sources, now)
 
     def _should_stop(self, worker: RunWorker) -> bool:
         return self.should_stop() or worker.should_stop()

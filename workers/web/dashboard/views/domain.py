@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from typing import Any
@@ -20,9 +21,11 @@ from workers.web.domain_models import OneDomainRequest
 from workers.web.models import DomainId, RequestModel, SourceName
 from workers.web.routes import domain_control, domains
 from workers.web.routes.domain_control import DomainRequest
+from workers.web.routes.reports import archive_of
 from workers.web.routing import Call
 
 MOST_RUNS = 8
+MOST_REPORTS = 8
 MOST_DETAILED = 8
 """Sources whose items and refusals are on the page; of the others one at a time."""
 REFUSED_READ = 200
@@ -43,6 +46,7 @@ async def show_domain(call: Call, asked: DomainPageRequest) -> dict[str, Any]:
     domain, now, runs = answer.domain, await connect.now(services.client), RunList(services.client, services.keys)
     opened = await runs.open(RunFilter(domain=domain.id), now)
     paused = (await services.context.runs.blocked()).paused
+    found = await asyncio.to_thread(archive_of(call).list, domain.id)
     shown = [one for one in domain.sources if asked.source in (None, one.id, one.id.partition(".")[2])]
     return {
         "title": domain.name or domain.id,
@@ -55,6 +59,8 @@ async def show_domain(call: Call, asked: DomainPageRequest) -> dict[str, Any]:
         "has_more": len(shown) > MOST_DETAILED or bool(asked.source),
         "state": await domain_control.show_state(call, DomainRequest(id=asked.id)),
         "runs": (await runs.page(RunFilter(domain=domain.id), now, MOST_RUNS)).runs,
+        "reports": found[:MOST_REPORTS],
+        "reports_total": len(found),
         "config": redact(json.dumps(answer.config, indent=2, ensure_ascii=False)),
     }
 

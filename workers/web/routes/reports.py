@@ -1,0 +1,136 @@
+"""The reports of crawls over HTTP: list, read, download."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from aiohttp import web
+
+from core.outputs.vector_store.crawl_report import TYPE
+from core.outputs.vector_store.io.report_archive import ReportArchive, StoredReport
+from workers.web.report_models import (
+    DownloadRequest,
+    NamedDownloadRequest,
+    NamedReportRequest,
+    ReportEntry,
+    ReportRequest,
+    ReportsAnswer,
+    ReportsRequest,
+)
+from workers.web.routing import JSON, Call, Route
+
+TAG = "reports"
+ZIP = "application/zip"
+CSV = "text/csv"
+CHUNK_BYTES = 256 * 1024
+
+
+def archive_of(call: Call) -> ReportArchive:
+    """Return the reports of this server."""
+    return ReportArchive(call.services.settings)
+
+
+async def list_reports(call: Call, asked: ReportsRequest) -> ReportsAnswer:
+    """List reports of crawls."""
+    found: Sequence[StoredReport] = await asyncio.to_thread(archive_of(call).list, asked.domain_id)
+    end = asked.offset + asked.limit
+    return ReportsAnswer(
+        reports=[ReportEntry.of(one) for one in found[asked.offset : end]],
+        next_offset=end if len(found) > end else None,
+    )
+
+
+async def show_report(call: Call, asked: ReportRequest | NamedReportRequest) -> web.Response:
+    """Return report.json."""
+    return web.json_response(await asyncio.to_thread(archive_of(call).read, _id(asked)))
+
+
+async def download(call: Call, asked: DownloadRequest | NamedDownloadRequest) -> web.StreamResponse:
+    """Return the zip of a report, or one file of it."""
+    archive, report_id = archive_of(call), _id(asked)
+    if asked.file:
+        return await _send_file(call, archive, report_id, asked.file)
+    path = await asyncio.to_thread(archive.path, report_id)
+    return web.FileResponse(path, headers={"Content-Type": ZIP, **_attachment(path.name)})
+
+
+async def _send_file(call: Call, archive: ReportArchive, report_id: str, name: str) -> web.StreamResponse:
+    is_json = name.endswith(".json")
+    with archive.open_file(report_id, name) as file:
+        headers = {
+            "Content-Type": JSON if is_json else f"{CSV}; charset=utf-8",
+            **_attachment(PurePosixPath(name).name),
+        }
+        response = web.StreamResponse(headers=headers)
+        await response.prepare(call.http)
+        while not call.is_head and (chunk := await asyncio.to_thread(file.read, CHUNK_BYTES)):
+            await response.write(chunk)
+        await response.write_eof()
+    return response
+
+
+def _attachment(name: str) -> dict[str, str]:
+    plain = "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "_" for char in name)
+    return {"Content-Disposition": f'attachment; filename="{plain}"'}
+
+
+def _id(asked: ReportRequest | NamedReportRequest) -> str:
+    return asked.id if isinstance(asked, ReportRequest) else f"{TYPE}/{asked.name}"
+
+
+_READ, _DOWNLOAD = "The report of a crawl.", "The archive of a report, or one file of it."
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v2/reports",
+        summary="Reports of crawls, newest first.",
+        tag=TAG,
+        request=ReportsRequest,
+        handler=list_reports,
+        answer=ReportsAnswer,
+    ),
+    Route(
+        method="GET",
+        path=f"/v2/reports/{TYPE}/{{name}}",
+        summary=_READ,
+        tag=TAG,
+        request=NamedReportRequest,
+        handler=show_report,
+        answer=None,
+        other_types=(JSON,),
+    ),
+    Route(
+        method="GET",
+        path=f"/v2/reports/{TYPE}/{{name}}/download",
+        summary=_DOWNLOAD,
+        tag=TAG,
+        request=NamedDownloadRequest,
+        handler=download,
+        answer=None,
+        other_types=(ZIP, CSV, JSON),
+        seconds=None,
+    ),
+    Route(
+        method="GET",
+        path="/v2/reports/{id}",
+        summary=f"{_READ} Its id is one part of the path here, with %2F.",
+        tag=TAG,
+        request=ReportRequest,
+        handler=show_report,
+        answer=None,
+        other_types=(JSON,),
+    ),
+    Route(
+        method="GET",
+        path="/v2/reports/{id}/download",
+        summary=f"{_DOWNLOAD} Its id is one part of the path here, with %2F.",
+        tag=TAG,
+        request=DownloadRequest,
+        handler=download,
+        answer=None,
+        other_types=(ZIP, CSV, JSON),
+        seconds=None,
+    ),
+)
