@@ -17,17 +17,16 @@ COLUMNS = [
     ListColumn("Title", "Task", "Text"),
     ListColumn("LinkTitle", "Task", "Computed"),
     ListColumn("Attachments", "Attachments", "Attachments"),
-    ListColumn("Score", "Score", "Computed"),
 ]
 
 
 def test_columns_are_counted_where_they_hold_something() -> None:
-    """Attached files and computed columns count per row with a value; what only repeats the title does not."""
+    """Attached files count per row that has some; what only repeats the title does not."""
     coverage, unread = Coverage(), unread_columns(COLUMNS)
-    for values in ({"Attachments": "Yes", "LinkTitle": "a"}, {"Attachments": "No", "Score": "5"}, {"Score": " "}):
+    for values in ({"Attachments": "Yes", "LinkTitle": "a"}, {"Attachments": "No"}, {"LinkTitle": "b"}):
         count_columns(coverage, unread, values)
 
-    assert coverage.columns == {"Attachments": 1, "Score": 1}
+    assert coverage.columns == {"Attachments": 1}
 
 
 def test_text_names_the_most_frequent_first() -> None:

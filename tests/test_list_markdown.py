@@ -11,6 +11,8 @@ from core.sources.sharepoint.list_markdown import clean_value, export_cells, exp
 from core.sources.sharepoint.remote_items import ListColumn
 
 COLUMNS = [
+    ListColumn("Modified", "Modified", "DateTime"),
+    ListColumn("ContentType", "Content Type", "Computed"),
     ListColumn("Status", "Status", "Choice"),
     ListColumn("Title", "Task", "Text"),
     ListColumn("LinkTitle", "Task", "Computed"),
@@ -54,10 +56,10 @@ def test_row_without_title_has_its_number_as_heading() -> None:
 
 
 def test_every_visible_column_is_exported() -> None:
-    """The number and the title come first, custom columns are there, and two columns of one title stay two."""
+    """Number, title, custom columns, then those that every list has; two columns of one title stay two."""
     titles = [one.title for one in exported_columns(COLUMNS)]
 
-    assert titles == ["ID", "Task", "Status", "Notes (Body)", "Notes (Notes0)"]
+    assert titles == ["ID", "Task", "Status", "Notes (Body)", "Notes (Notes0)", "Modified", "Content Type"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from core.sources.sharepoint.list_markdown import COMPUTED_TYPE
 from core.sources.sharepoint.remote_items import ListColumn
 from core.sources.sharepoint.step_results import Coverage
 
@@ -13,23 +12,12 @@ NO_TYPE = "(none)"
 MOST_NAMES = 200
 """Distinct names that are counted of each kind; the rest is counted as one."""
 OTHERS = "(others)"
-# They repeat the title, the name or the icon of the row, which is in the Markdown.
-_REPEATING_COLUMNS = frozenset(
-    (
-        *("Edit", "DocIcon", "SelectTitle", "SelectFilename", "LinkTitle", "LinkTitleNoMenu", "LinkTitle2"),
-        *("LinkFilename", "LinkFilenameNoMenu", "LinkFilename2", "PermMask", "BaseName", "EncodedAbsUrl"),
-    )
-)
 _NOTHING = frozenset(("", "0", "false", "no"))
 
 
 def unread_columns(columns: Sequence[ListColumn]) -> tuple[ListColumn, ...]:
-    """Return the columns whose content is not in the Markdown: computed ones, and files attached to rows."""
-    return tuple(
-        one
-        for one in columns
-        if one.type == ATTACHMENTS_TYPE or (one.type == COMPUTED_TYPE and one.name not in _REPEATING_COLUMNS)
-    )
+    """Return the columns whose content is not in the Markdown: the files that are attached to rows."""
+    return tuple(one for one in columns if one.type == ATTACHMENTS_TYPE)
 
 
 def count_columns(coverage: Coverage, unread: Sequence[ListColumn], values: Mapping[str, str]) -> None:

@@ -14,17 +14,30 @@ from core.sources.sharepoint.remote_items import ListColumn
 
 ID_COLUMN = ListColumn(name="ID", title="ID", type="Counter")
 TITLE_NAME = "Title"
-COMPUTED_TYPE = "Computed"
-"""Columns that only show what another column holds, such as the title with a link."""
+REPEATING_COLUMNS = frozenset(
+    (
+        *("Edit", "DocIcon", "SelectTitle", "SelectFilename", "LinkTitle", "LinkTitleNoMenu", "LinkTitle2"),
+        *("LinkFilename", "LinkFilenameNoMenu", "LinkFilename2", "PermMask", "BaseName", "EncodedAbsUrl"),
+    )
+)
+"""Columns that only show what another one holds, such as the title with a link, or a picture."""
+# What every list has comes after what people added.
+_BUILT_IN = frozenset(
+    (
+        *("ContentType", "Modified", "Created", "Author", "Editor", "_UIVersionString", "Attachments"),
+        *("ItemChildCount", "FolderChildCount", "AppAuthor", "AppEditor", "_ComplianceFlags", "_ComplianceTag"),
+        *("_ComplianceTagWrittenTime", "_ComplianceTagUserId", "_IsRecord", "ComplianceAssetId"),
+    )
+)
 
 
 def exported_columns(columns: Sequence[ListColumn]) -> tuple[ListColumn, ...]:
-    """Return the columns of the export: the number first, then the title, then every other that holds values.
+    """Return the columns of the export: the number, the title, those of the list itself, those of every list.
 
     Titles are made unique by the internal name: SharePoint lets two columns have the same title.
     """
-    others = [one for one in columns if one.name != ID_COLUMN.name and one.type != COMPUTED_TYPE]
-    others.sort(key=lambda one: one.name != TITLE_NAME)
+    others = [one for one in columns if one.name != ID_COLUMN.name and one.name not in REPEATING_COLUMNS]
+    others.sort(key=lambda one: (one.name != TITLE_NAME, one.name in _BUILT_IN))
     shared = Counter(one.title for one in (ID_COLUMN, *others))
     return (
         ID_COLUMN,
