@@ -19,6 +19,7 @@ from typing import Self
 
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.disk_files import DiskFile
+from core.sources.sharepoint.io.scratch_database import remove_left
 from core.sources.sharepoint.local_paths import SUBFOLDERS, LocalPaths
 from core.sources.sharepoint.map_rows import MapRow
 from core.store import folder_lock
@@ -64,6 +65,7 @@ class MirrorStorage:
         with folder_lock.held(self.folder, LOCK_SECONDS):
             os.close(self._open_folder((*parts, INCOMING), is_made=True))
             _remove_unlocked(self.folder / INCOMING)
+            remove_left(self.folder)
             self._own_incoming.mkdir(mode=FOLDER_MODE)
             self._lock = folder_lock.acquire(self._own_incoming, 0.0)
 
