@@ -108,6 +108,20 @@ def test_library_is_found_by_its_path(sharepoint: SharePointServer, site: ShareP
         names(site.library("/Assets of ours"))
 
 
+@pytest.mark.parametrize("path", ["/sites/büro", "/sites/my site", "/teams/a/b", ""])
+def test_sites_of_every_path(sharepoint: SharePointServer, settings: Settings, path: str, tmp_path: Path) -> None:
+    """A site may have letters and blanks of any kind in its path, be below another, or at the root."""
+    sharepoint.site(path)
+    sharepoint.library("Documents", "Geteilte Dokumente")
+    sharepoint.file("ü/a.txt", b"12345")
+    site = open_site(sharepoint, settings)
+
+    [[item]] = site.library("/Geteilte Dokumente")
+    assert item.row.server_relative_url == f"{path}/Geteilte Dokumente/ü/a.txt"
+    sharepoint.fail(404, on="getfilebyid")
+    assert site.download(item, tmp_path / "a.part", never) == 5
+
+
 def test_filter_goes_to_the_server(sharepoint: SharePointServer, site: SharePointSite) -> None:
     """Only items that the filter lets through are listed; the server is asked, in OData."""
     first = sharepoint.file("a.txt")

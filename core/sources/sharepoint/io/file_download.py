@@ -47,7 +47,7 @@ def _by_id_or_path(requests: SiteRequests, item: RemoteItem, ask: Callable[[str]
     except RequestRefused as refused:
         if refused.status not in (400, 404):
             raise
-        return ask(str(web.get_file_by_server_relative_path(item.row.server_relative_url).resource_url))
+        return ask(requests.file_address(item.row.server_relative_url))
 
 
 def _save(response: Response, target: Path, listed_size: str, seconds: float, should_stop: ShouldStop) -> int:

@@ -127,7 +127,7 @@ class SharePointSite:
 
     def _library_items(self, url_part: str) -> str:
         path = odata.server_relative(self._site_url, url_part)
-        return f"{self._requests.context.web.get_list(path).resource_url}/items"
+        return f"{self._requests.list_address(path)}/items"
 
     def _list_address(self, list_name: str) -> str:
         return str(self._requests.context.web.lists.get_by_title(list_name).resource_url)

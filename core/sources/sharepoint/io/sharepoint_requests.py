@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from office365.runtime.client_request_exception import ClientRequestException
 from office365.runtime.http.request_options import RequestOptions
+from office365.runtime.paths.service_operation import ServiceOperationPath
 from office365.sharepoint.client_context import ClientContext
 from requests import Response
 
@@ -45,6 +46,20 @@ class SiteRequests:
         self._graph_tokens = SharePointTokens(settings, self.session, origin_of(self.graph_url))
         self._gate = gate_of(origin)
         self.context = ClientContext(site_url).with_access_token(self._tokens).with_transport(session=self.session)
+
+    def list_address(self, path: str) -> str:
+        """Return the address of the list at a path."""
+        # The library's `get_list` puts the site in front of a path that begins with it, if the site's name has signs
+        # that are encoded in its address.
+        return self._operation("getList", [path])
+
+    def file_address(self, path: str) -> str:
+        """Return the address of the file at a path."""
+        return self._operation("getFileByServerRelativePath", {"DecodedUrl": path})
+
+    def _operation(self, name: str, parameters: list[str] | dict[str, str]) -> str:
+        web = self.context.web.resource_path
+        return f"{self.context.service_root_url}{ServiceOperationPath(name, parameters, web)}"
 
     def json(self, url: str, should_stop: ShouldStop) -> Any:
         """Return the JSON at this address; `RequestRefused`, or `SharePointUnavailable` after all tries."""
