@@ -7,22 +7,19 @@ called in threads.
 
 from __future__ import annotations
 
-import errno
 import glob
 import os
-import stat
 import threading
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Generic, Self, TypeVar
+from typing import IO, Generic, Self
 
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.row_table import RowTable
+from core.sources.sharepoint.io.shared_files import append_rows, open_regular, patiently, whole_rows
 from core.sources.sharepoint.map_csv import (
     MapFileDamaged,
     Row,
-    RowEnds,
     decode,
     encode_header,
     encode_row,
@@ -31,16 +28,6 @@ from core.sources.sharepoint.map_csv import (
 from core.store import folder_lock, private_files
 
 LOCK_SECONDS = 120.0
-TRIES = 7
-FIRST_PAUSE_SECONDS = 0.05
-
-_PASSING = frozenset(
-    {errno.EAGAIN, errno.EBUSY, errno.ESTALE, errno.EACCES, errno.EPERM, errno.EINTR, errno.ENOLCK, errno.ETXTBSY}
-)
-"""What another process, a scanner or a network disk causes for a moment. PermissionError is EACCES or EPERM."""
-
-T = TypeVar("T")
-
 
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -57,7 +44,7 @@ def load(path: Path, table: RowTable[Row], row_class: type[Row]) -> None:
 
     def fill() -> None:
         table.clear()
-        with _open_regular(path, os.O_RDONLY) as file:
+        with open_regular(path, os.O_RDONLY) as file:
             table.add_all(decode(file, row_class))
 
     try:
@@ -143,21 +130,9 @@ class MapFileWriter(Generic[Row]):
         with folder_lock.held(self._path.parent, LOCK_SECONDS):
             if not self._path.exists():  # somebody removed it since we started
                 _rewrite(self._path, self._row_class, ())
-            self._size = patiently(lambda: _append(self._path, data, self._size))
+            self._size = patiently(lambda: append_rows(self._path, data, self._size))
         self._waiting.clear()
         self._has_appended = True
-
-
-def patiently(action: Callable[[], T]) -> T:
-    """Do something, again after a while if another process is in the way; the last error is raised."""
-    for number in range(TRIES - 1):
-        try:
-            return action()
-        except OSError as error:
-            if error.errno not in _PASSING:
-                raise
-        time.sleep(FIRST_PAUSE_SECONDS * 2**number)
-    return action()
 
 
 def _rewrite(path: Path, row_class: type[Row], rows: Iterable[Row]) -> None:
@@ -179,36 +154,12 @@ def _write_table(path: Path, row_class: type[Row], table: RowTable[Row], is_kept
     patiently(lambda: private_files.write_pieces(path, lines(), is_durable=True))
 
 
-def _append(path: Path, data: bytes, known_size: int) -> int:
-    """Append to the file, all or nothing; return its size. The caller holds the lock."""
-    with _open_regular(path, os.O_RDWR) as file:
-        descriptor = file.fileno()
-        size = os.fstat(descriptor).st_size
-        if size != known_size:
-            size = _whole_rows(file).length
-            os.ftruncate(descriptor, size)
-        try:
-            _write(descriptor, data, size)
-            os.fsync(descriptor)
-        except OSError:
-            os.ftruncate(descriptor, size)  # a part of a row, repeated with the next try, would damage the file
-            raise
-        return size + len(data)
-
-
-def _write(descriptor: int, data: bytes, offset: int) -> None:
-    rest = memoryview(data)
-    while rest:
-        count = os.pwrite(descriptor, rest, offset)
-        rest, offset = rest[count:], offset + count
-
-
 def _can_be_appended_to(path: Path, row_class: type[Row]) -> bool:
     """Has the file the header of this version, and no torn row at its end?"""
     try:
-        with _open_regular(path, os.O_RDONLY) as file:
+        with open_regular(path, os.O_RDONLY) as file:
             is_ours = has_exact_header(file.readline(), row_class)
-            return is_ours and not _whole_rows(file).rest and all(True for _ in _decoded(file, row_class))
+            return is_ours and not whole_rows(file).rest and all(True for _ in _decoded(file, row_class))
     except (FileNotFoundError, MapFileDamaged):
         return False
 
@@ -216,26 +167,3 @@ def _can_be_appended_to(path: Path, row_class: type[Row]) -> bool:
 def _decoded(file: IO[bytes], row_class: type[Row]) -> Iterator[Row]:
     file.seek(0)
     return decode(file, row_class)
-
-
-def _whole_rows(file: IO[bytes]) -> RowEnds:
-    file.seek(0)
-    ends = RowEnds()
-    for line in file:
-        ends.add(line)
-    return ends
-
-
-def _open_regular(path: Path, flags: int) -> IO[bytes]:
-    """Open a file that is one: no symlink that somebody put there, no pipe that never ends."""
-    try:
-        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
-            raise MapFileDamaged(f"{path.name} is no regular file") from None
-        raise
-    file = os.fdopen(descriptor, "rb")
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        file.close()
-        raise MapFileDamaged(f"{path.name} is no regular file")
-    return file

@@ -19,7 +19,7 @@ from typing import Self
 
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.disk_files import DiskFile
-from core.sources.sharepoint.io.scratch_database import remove_left
+from core.sources.sharepoint.io.guarded_folders import NO_FOLDER, GuardedFolders
 from core.sources.sharepoint.local_paths import SUBFOLDERS, LocalPaths
 from core.sources.sharepoint.map_rows import MapRow
 from core.store import folder_lock
@@ -30,11 +30,9 @@ INCOMING = ".incoming"
 LOCK_SECONDS = 60.0
 PLACE_TRIES = 5
 
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK: opening a FIFO that nobody writes to would otherwise wait for ever.
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NO_FOLDER = frozenset({errno.ENOTDIR, errno.ELOOP})
-_NOT_THERE = frozenset({errno.ENOENT, *_NO_FOLDER, errno.ENAMETOOLONG})
+_NOT_THERE = frozenset({errno.ENOENT, *NO_FOLDER, errno.ENAMETOOLONG})
 _IS_FOLDER = frozenset({errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST})
 
 
@@ -46,6 +44,7 @@ class MirrorStorage:
         self.paths = paths
         self.crawler_folder = storage / CFG.PERSISTENT_STORAGE_PATH_CRAWLER_SUBFOLDER
         self.folder = self.crawler_folder / paths.folder
+        self._folders = GuardedFolders(self.crawler_folder, len(paths.folder.parts))
         self._own_incoming = self.folder / INCOMING / secrets.token_hex(8)
         self._lock = -1
 
@@ -61,11 +60,10 @@ class MirrorStorage:
         self.crawler_folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
         parts = self.paths.folder.parts
         for name in SUBFOLDERS:
-            os.close(self._open_folder((*parts, name), is_made=True))
+            self._folders.make((*parts, name))
         with folder_lock.held(self.folder, LOCK_SECONDS):
-            os.close(self._open_folder((*parts, INCOMING), is_made=True))
+            self._folders.make((*parts, INCOMING))
             _remove_unlocked(self.folder / INCOMING)
-            remove_left(self.folder)
             self._own_incoming.mkdir(mode=FOLDER_MODE)
             self._lock = folder_lock.acquire(self._own_incoming, 0.0)
 
@@ -96,7 +94,7 @@ class MirrorStorage:
         """Return what is at a path, None if nothing or a folder is."""
         *folders, name = self._checked(path)
         try:
-            with self._folder(tuple(folders)) as folder:
+            with self._folders.opened(tuple(folders)) as folder:
                 found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except OSError as error:
             if error.errno in _NOT_THERE:
@@ -107,7 +105,7 @@ class MirrorStorage:
     def open_file(self, path: PurePosixPath) -> BufferedReader:
         """Open a regular file for reading. Raises OSError for anything else."""
         *folders, name = self._checked(path)
-        with self._folder(tuple(folders)) as folder:
+        with self._folders.opened(tuple(folders)) as folder:
             descriptor = os.open(name, _FILE_FLAGS, dir_fd=folder)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
@@ -119,7 +117,11 @@ class MirrorStorage:
         waiting = [(*self.paths.folder.parts, subfolder)]
         while waiting:
             parts = waiting.pop()
-            with contextlib.suppress(FileNotFoundError), self._folder(parts) as folder, os.scandir(folder) as entries:
+            with (
+                contextlib.suppress(FileNotFoundError),
+                self._folders.opened(parts) as folder,
+                os.scandir(folder) as entries,
+            ):
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append((*parts, entry.name))
@@ -151,16 +153,16 @@ class MirrorStorage:
             return
         # By way of the downloads: the file may itself be in the way of the folder that it goes to.
         between = self.new_download()
-        with self._folder(tuple(folders)) as folder:
+        with self._folders.opened(tuple(folders)) as folder:
             os.rename(name, between, src_dir_fd=folder)
-        self._remove_empty(tuple(folders))
+        self._folders.remove_empty(tuple(folders))
         self._put(between, target_parts)
 
     def remove(self, path: PurePosixPath) -> bool:
         """Remove a file, and the folders above it that are empty then; False if there was no file."""
         *folders, name = self._checked(path)
         try:
-            with self._folder(tuple(folders)) as folder:
+            with self._folders.opened(tuple(folders)) as folder:
                 if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
                     return False
                 os.unlink(name, dir_fd=folder)
@@ -168,7 +170,7 @@ class MirrorStorage:
             if error.errno in _NOT_THERE:
                 return False
             raise
-        self._remove_empty(tuple(folders))
+        self._folders.remove_empty(tuple(folders))
         return True
 
     # ── parts ──
@@ -181,44 +183,10 @@ class MirrorStorage:
             raise ValueError(f"{str(path)!r} is no file of {self.paths.folder}")
         return path.parts
 
-    @contextlib.contextmanager
-    def _folder(self, parts: tuple[str, ...], *, is_made: bool = False) -> Iterator[int]:
-        descriptor = self._open_folder(parts, is_made=is_made)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
-
-    def _open_folder(self, parts: tuple[str, ...], *, is_made: bool = False) -> int:
-        """Open a folder below the crawler's, name by name."""
-        at = os.open(self.crawler_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        for depth, name in enumerate(parts):
-            may_clear = is_made and depth >= len(self.paths.folder.parts)
-            try:
-                inner = self._step(at, name, is_made=is_made, may_clear=may_clear)
-            finally:
-                os.close(at)
-            at = inner
-        return at
-
-    def _step(self, at: int, name: str, *, is_made: bool, may_clear: bool) -> int:
-        try:
-            return os.open(name, _FOLDER_FLAGS, dir_fd=at)
-        except OSError as error:
-            is_in_the_way = error.errno in _NO_FOLDER and may_clear
-            if not is_made or not (is_in_the_way or error.errno == errno.ENOENT):
-                raise
-        if is_in_the_way:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=at)
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(name, FOLDER_MODE, dir_fd=at)
-        return os.open(name, _FOLDER_FLAGS, dir_fd=at)
-
     def _put(self, download: Path, parts: tuple[str, ...]) -> None:
         for number in range(PLACE_TRIES):
             try:
-                with self._folder(parts[:-1], is_made=True) as folder:
+                with self._folders.opened(parts[:-1], is_made=True) as folder:
                     self._rename(download, folder, parts[-1])
                 return
             except FileNotFoundError:
@@ -236,16 +204,6 @@ class MirrorStorage:
             os.rename(name, in_the_way, src_dir_fd=folder)
             os.rename(download, name, dst_dir_fd=folder)
             shutil.rmtree(in_the_way)
-
-    def _remove_empty(self, parts: tuple[str, ...]) -> None:
-        """Remove a folder and those above it, up to the three folders, while they are empty."""
-        while len(parts) > len(self.paths.folder.parts) + 1:
-            try:
-                with self._folder(parts[:-1]) as above:
-                    os.rmdir(parts[-1], dir_fd=above)
-            except OSError:  # not empty, or gone
-                return
-            parts = parts[:-1]
 
 
 def _disk_file(path: PurePosixPath, status: os.stat_result) -> DiskFile:

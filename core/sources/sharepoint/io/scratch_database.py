@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sqlite3
 import tempfile
-import time
 from pathlib import Path
 
 CACHE_KIB = 2_048
 PAGE_ROWS = 500
 """Rows that are held at once."""
-LEFT_SECONDS = 600.0
-"""A file with a name exists for a moment only; one as old as this was left by a kill in that moment."""
 _SUFFIX = ".scratch"
 
 
 def open_scratch(folder: Path) -> sqlite3.Connection:
     """Open an empty database in a folder. Its file has no name any more: it goes when the database is closed."""
+    for left in folder.glob(f".*{_SUFFIX}"):
+        left.unlink(missing_ok=True)  # of a kill; who is just opening one needs its name no more, or makes it anew
     descriptor, name = tempfile.mkstemp(_SUFFIX, ".", folder)
     os.close(descriptor)
     path = Path(name)
@@ -30,16 +28,8 @@ def open_scratch(folder: Path) -> sqlite3.Connection:
         database.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         database.execute("BEGIN EXCLUSIVE")
     finally:
-        path.unlink()
+        path.unlink(missing_ok=True)
     return database
-
-
-def remove_left(folder: Path) -> None:
-    """Remove the files that kills left in a folder."""
-    for left in folder.glob(f".*{_SUFFIX}"):
-        with contextlib.suppress(FileNotFoundError):
-            if time.time() - left.lstat().st_mtime > LEFT_SECONDS:
-                left.unlink()
 
 
 def as_key(text: str) -> bytes:
