@@ -96,6 +96,22 @@ def test_end_writes_one_row_for_each_item_in_order(path: Path) -> None:
     assert path.read_text() == HEADER + "".join(map(encode_row, (row(1), row(2), row(3, "new"))))
 
 
+@pytest.mark.parametrize("rows", [[], [row(1), row(2)]])
+def test_a_pass_without_changes_leaves_the_file_alone(path: Path, rows: list[FileRow]) -> None:
+    """A file that is in order is not written anew; one that a kill left with two rows of an item is."""
+    rewrite(path, FileRow, rows)
+    before = path.stat().st_ino
+    with MapFileWriter(path, FileRow) as writer:
+        writer.start()
+        writer.finish()
+    assert path.stat().st_ino == before
+
+    moved = FileRow(sharepoint_unique_file_id="id-1", server_relative_url="/z")
+    path.write_text(path.read_text() + encode_row(row(1)) + encode_row(moved))
+    MapFileWriter(path, FileRow).finish()
+    assert path.read_text() == HEADER + "".join(map(encode_row, [*rows[1:], moved]))
+
+
 def test_starting_keeps_what_the_file_has(path: Path) -> None:
     """A second pass begins with the rows of the first; nothing is lost if it goes no further."""
     rewrite(path, FileRow, [row(1), row(2)])

@@ -27,6 +27,8 @@ _EXECUTED = re.compile(r"\s*[=+\-@\t\r\n＝＋－＠]")
 _NEGATIVE_NUMBER = re.compile(r"-[0-9]+(\.[0-9]+)?")
 _NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")
 """No text file can have these; such a cell is written as JSON."""
+_NOT_PLAIN = re.compile(r"[\"'\r\n\x00\ud800-\udfff]|(?:^|,)[\s=+\-@＝＋－＠]|\s(?:,|$)")
+"""A row without these needs neither signs nor quotes."""
 _NEEDS_QUOTES = re.compile(r'[",\r\n]|^\s|\s$')
 
 
@@ -44,7 +46,11 @@ def encode_header(row_class: type[MapRow]) -> str:
 
 def encode_row(row: MapRow) -> str:
     """Return the line of a row; a cell may have line breaks."""
-    return ",".join(map(_quoted, row.cells())) + "\n"
+    cells = row.cells()
+    plain = ",".join(cells)
+    if plain.count(",") == len(cells) - 1 and len(plain) <= MOST_CELL_CHARACTERS and not _NOT_PLAIN.search(plain):
+        return plain + "\n"  # most rows of most libraries
+    return ",".join(map(_quoted, cells)) + "\n"
 
 
 def _quoted(cell: str) -> str:

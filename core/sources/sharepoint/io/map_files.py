@@ -12,10 +12,11 @@ import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Generic, Self
+from typing import Generic, Self
 
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
-from core.sources.sharepoint.io.row_table import RowTable
+from core.sources.sharepoint.io.row_table import RowTable, order_of
+from core.sources.sharepoint.io.seen_ids import SeenIds
 from core.sources.sharepoint.io.shared_files import append_rows, open_regular, patiently, whole_rows
 from core.sources.sharepoint.map_csv import (
     MapFileDamaged,
@@ -92,7 +93,7 @@ class MapFileWriter(Generic[Row]):
         with self._lock, folder_lock.held(self._path.parent, LOCK_SECONDS):
             if rows is not None:
                 _rewrite(self._path, self._row_class, rows)
-            elif not _can_be_appended_to(self._path, self._row_class):
+            elif not _is_appendable(self._path, self._row_class):
                 self._compact(lambda _: True)
 
     def append(self, row: Row) -> None:
@@ -115,6 +116,8 @@ class MapFileWriter(Generic[Row]):
                 self._compact(is_kept)
 
     def _compact(self, is_kept: Callable[[Row], bool]) -> None:
+        if _is_in_order(self._path, self._row_class, is_kept):
+            return
         # From the file and not from memory: another process may have appended rows.
         with RowTable(self._path.parent, self._row_class) as table:
             try:
@@ -137,6 +140,9 @@ class MapFileWriter(Generic[Row]):
 
 def _rewrite(path: Path, row_class: type[Row], rows: Iterable[Row]) -> None:
     """Write the file; the caller holds the lock."""
+    if isinstance(rows, RowTable):
+        _write_table(path, row_class, rows, lambda _: True)
+        return
     with RowTable(path.parent, row_class) as table:
         table.add_all(rows)
         _write_table(path, row_class, table, lambda _: True)
@@ -154,16 +160,26 @@ def _write_table(path: Path, row_class: type[Row], table: RowTable[Row], is_kept
     patiently(lambda: private_files.write_pieces(path, lines(), is_durable=True))
 
 
-def _can_be_appended_to(path: Path, row_class: type[Row]) -> bool:
-    """Has the file the header of this version, and no torn row at its end?"""
+def _is_appendable(path: Path, row_class: type[Row], is_right: Callable[[Row], bool] = lambda _: True) -> bool:
+    """Has the file the header of this version, whole rows, no damage, and only rows that are right?"""
     try:
         with open_regular(path, os.O_RDONLY) as file:
-            is_ours = has_exact_header(file.readline(), row_class)
-            return is_ours and not whole_rows(file).rest and all(True for _ in _decoded(file, row_class))
+            if not has_exact_header(file.readline(), row_class) or whole_rows(file).rest:
+                return False
+            file.seek(0)
+            return all(map(is_right, decode(file, row_class)))
     except (FileNotFoundError, MapFileDamaged):
         return False
 
 
-def _decoded(file: IO[bytes], row_class: type[Row]) -> Iterator[Row]:
-    file.seek(0)
-    return decode(file, row_class)
+def _is_in_order(path: Path, row_class: type[Row], is_kept: Callable[[Row], bool]) -> bool:
+    """Is the file as it would be written anew? Then it need not be."""
+    last = (b"", b"")
+    with SeenIds() as seen:
+
+        def is_next(row: Row) -> bool:
+            nonlocal last
+            before, last = last, order_of(row)
+            return before <= last and seen.add(last[1].hex()) and is_kept(row)
+
+        return _is_appendable(path, row_class, is_next)

@@ -11,10 +11,10 @@ from typing import Any, Generic, Self
 
 from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, as_key, open_scratch
 from core.sources.sharepoint.map_csv import Row
+from core.sources.sharepoint.map_rows import MapRow
 
 _SCHEMA = (
-    "CREATE TABLE rows (id BLOB PRIMARY KEY, place BLOB NOT NULL, path BLOB NOT NULL, cells TEXT NOT NULL)"
-    " WITHOUT ROWID",
+    "CREATE TABLE rows (id BLOB PRIMARY KEY, place BLOB NOT NULL, path BLOB NOT NULL, cells TEXT NOT NULL)",
     "CREATE UNIQUE INDEX by_place ON rows (place, id)",
     "CREATE INDEX by_path ON rows (path)",
 )
@@ -112,7 +112,13 @@ class RowTable(Generic[Row]):
         return self._row_class.from_cells(dict(zip(self._row_class.columns(), json.loads(cells), strict=True)))
 
 
+def order_of(row: MapRow) -> tuple[bytes, bytes]:
+    """Return what the rows of a map file are sorted by."""
+    return as_key(getattr(row, "server_relative_url", getattr(row, "file_relative_path", ""))), as_key(
+        getattr(row, _ID)
+    )
+
+
 def _values(row: Row) -> tuple[bytes, bytes, bytes, str]:
-    path = getattr(row, "file_relative_path", "")
-    place = getattr(row, "server_relative_url", path)
-    return as_key(getattr(row, _ID)), as_key(place), as_key(path), json.dumps(row.cells())
+    place, unique_id = order_of(row)
+    return unique_id, place, as_key(getattr(row, "file_relative_path", "")), json.dumps(row.cells())
