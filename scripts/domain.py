@@ -14,6 +14,7 @@ python -m scripts.domain crawl ID          visit what is new, check what is know
 python -m scripts.domain download ID       one step alone, with the same options: bring SharePoint's files to this disk,
 python -m scripts.domain process ID        make files to embed of them,
 python -m scripts.domain embed ID          and embed these; other sources are crawled, read again, embedded
+python -m scripts.domain cleanup ID        remove from files_metadata.json what no vector store has any more; --dry-run
 python -m scripts.domain pause ID          nothing of it is listed or visited, also after a restart, until it is resumed
 python -m scripts.domain resume ID         go on where it stopped: after a pause, or after a cancel
 python -m scripts.domain cancel ID         end its runs; what is done stays
@@ -45,7 +46,7 @@ from core.sources.sharepoint.step_names import ALL_STEPS
 from core.store import connect
 from scripts import command_line
 from scripts.command_names import as_typed, command
-from scripts.domain_crawl import add_crawl_options, crawl
+from scripts.domain_crawl import add_crawl_options, cleanup, crawl
 from scripts.domain_report import how_it_ended, report, take_up
 from scripts.domain_reports import reports
 from scripts.run_page import paused_lines
@@ -167,6 +168,9 @@ def main() -> int:
     crawling = [commands.add_parser(name, help=purpose) for name, purpose in purposes.items()]
     for one in crawling:
         add_crawl_options(one)
+    cleaning = commands.add_parser("cleanup", help="remove from files_metadata.json what no vector store has any more")
+    cleaning.add_argument("domain_id", metavar="id")
+    cleaning.add_argument("--dry-run", action="store_true", help="say how much that is")
     reporting = commands.add_parser("report", help="runs, refusals, errors")
     reporting.add_argument("domain_id", metavar="id")
     archived = commands.add_parser("reports", help="reports of its crawls: list, show, download")
@@ -181,7 +185,7 @@ def main() -> int:
     controlling = [commands.add_parser(name, help=purpose) for name, purpose in controls.items()]
     for one in controlling:
         one.add_argument("domain_id", metavar="id")
-    for one in (listing, removing, *crawling, reporting, archived, *controlling):
+    for one in (listing, removing, *crawling, cleaning, reporting, archived, *controlling):
         one.add_argument("--json", action="store_true", help="for programs")
     options = vars(parser.parse_args())
     actions: dict[str, Callable[..., Coroutine[object, object, int]]] = {
@@ -190,6 +194,7 @@ def main() -> int:
         "remove": remove,
         "crawl": crawl,
         **{str(name): partial(crawl, step=name) for name in ALL_STEPS},
+        "cleanup": cleanup,
         "report": report,
         "reports": reports,
         "pause": pause,

@@ -13,7 +13,7 @@ import contextlib
 import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from core.runtime.context import Context, build_context
 from core.runtime.terminal import echo
@@ -89,6 +89,20 @@ async def crawl(
         echo("Stopped. What is left is due; the next crawl, or the timer, goes on with it.", file=sys.stderr)
         return INTERRUPTED
     return int(any(one.is_trouble for one in results))
+
+
+async def cleanup(domain_id: str, *, dry_run: bool = False, json: bool = False) -> int:
+    """Remove from files_metadata.json what no vector store and no map has any more."""
+    async with (
+        command_line.open_session() as (settings, keys, client),
+        build_context(settings, client, keys) as context,
+    ):
+        done = await DomainSteps(context, is_own_command=True).clean_metadata(domain_id, dry_run=dry_run)
+    if json:
+        command_line.print_json({"domain_id": domain_id, "dry_run": dry_run, **asdict(done)})
+        return 0
+    echo(f"{'Would remove' if dry_run else 'Removed'} {done.removed} of files_metadata.json; {done.remaining} remain.")
+    return 0
 
 
 @dataclass(slots=True)

@@ -346,6 +346,62 @@ async def test_routes(api: ApiServer, shelf: Context, stepped: type[StepFolder])
     assert crawl["job"]["parameters"] == {"source_type": "folder_sources", "retry_batches": "1"}
 
 
+# ── files_metadata.json ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+async def sharepoint(context: Context) -> Path:
+    """The domain `shelf` with a library, and two entries in its files_metadata.json that nothing has any more."""
+    await add(context, file_sources=[{"site_url": "https://contoso.sharepoint.com", "sharepoint_url_part": "/Docs"}])
+    path = context.settings.persistent_storage_path / "domains/shelf/files_metadata.json"
+    entries = [{"openai_file_id": name, "sharepoint_unique_file_id": name, "owner": "me"} for name in "ab"]
+    path.write_text(json.dumps(entries))
+    return path
+
+
+def entries_of(path: Path) -> list[dict[str, str]]:
+    return json.loads(path.read_text())
+
+
+async def test_cleanup_over_http(api: ApiServer, sharepoint: Path) -> None:
+    """What no store and no map has goes; a dry run only counts it."""
+    dry = (await api.post("/v2/crawler/cleanup_metadata?domain_id=shelf&dry_run=true")).json
+    kept = entries_of(sharepoint)
+    done = (await api.post("/v2/crawler/cleanup_metadata?domain_id=shelf")).json
+    page = await api.post("/v2/crawler/cleanup_metadata?domain_id=shelf&format=html")
+
+    assert (dry["removed"], dry["remaining"], len(kept)) == (2, 0, 2)
+    assert (done["removed"], done["remaining"], done["message"]) == (2, 0, "Removed 2; 0 remain.")
+    assert entries_of(sharepoint) == []
+    assert "Removed: 0; remaining: 0" in page.text
+
+
+@pytest.mark.usefixtures("adopted")
+async def test_cleanup_by_command(context: Context, sharepoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same; without a vector store nothing can be known, so nothing is removed."""
+    await domain_crawl.cleanup("shelf", dry_run=True)
+    told = capsys.readouterr().out
+    await add(
+        context,
+        file_sources=[{"site_url": "https://contoso.sharepoint.com", "sharepoint_url_part": "/Docs"}],
+        index="openai",
+    )
+    with pytest.raises(NotFound, match="shelf has no vector store yet"):
+        await domain_crawl.cleanup("shelf")
+    left = len(entries_of(sharepoint))
+    await add(context, file_sources=[{"site_url": "https://contoso.sharepoint.com", "sharepoint_url_part": "/Docs"}])
+    await domain_crawl.cleanup("shelf", json=True)
+
+    assert told == "Would remove 2 of files_metadata.json; 0 remain.\n"
+    assert left == 2
+    assert json.loads(capsys.readouterr().out) == {
+        "domain_id": "shelf",
+        "dry_run": False,
+        "removed": 2,
+        "remaining": 0,
+    }
+
+
 async def test_missing_vector_store_is_404(shelf: Context) -> None:
     """Embedding into a store that is not there is refused before it begins; downloading is not."""
     folders = [{"id": "Notes", "path": str(shelf.settings.persistent_storage_path / "notes")}]

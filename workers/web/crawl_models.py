@@ -99,4 +99,6 @@ class CrawlerAnswer(AnswerModel):
     job: Job | None = Field(default=None, description="The run; null if this has none.")
     jobs: list[Job] = Field(default=[], description="All runs, where several sources were asked for.")
     items: int | None = Field(default=None, description="Items that are due, or that wait to be embedded.")
+    removed: int | None = Field(default=None, description="Of cleanup_metadata: entries that no store or map has.")
+    remaining: int | None = Field(default=None, description="Of cleanup_metadata: entries that stay.")
     preview: list[SourcePreview] = Field(default=[], description="Of a dry run, one for each source.")

@@ -14,6 +14,8 @@ def crawl_page(answer: CrawlerAnswer) -> str:
     parts = [f"<p>{escape(answer.message)}</p>"]
     if answer.items is not None:
         parts.append(f"<p>Items: {answer.items:,}</p>")
+    if answer.removed is not None:
+        parts.append(f"<p>Removed: {answer.removed:,}; remaining: {answer.remaining:,}</p>")
     parts += [_table(job.model_dump(mode="json").items()) for job in answer.jobs]
     parts += [_table(one.model_dump(mode="json").items()) for one in answer.preview]
     parts += [f"<p><a href='/v2/jobs/{escape(job.id)}'>/v2/jobs/{escape(job.id)}</a></p>" for job in answer.jobs]

@@ -7,7 +7,6 @@ A file is written whole or not at all, and only its owner may read it. What it s
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -21,8 +20,10 @@ from core.runs.io.state_file import is_file_name
 from core.sources.domain_schema import Domain, DomainFileError
 from core.sources.io.domain_file import parse_file, read_file
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
-from core.store import private_files
+from core.store import folder_lock, private_files
 
+LOCK_SECONDS = 60.0
+"""The metadata of many files take a while to be written, and hold the same lock."""
 _NAME, _KEY = "vector_store_name", "vector_store_id"
 
 
@@ -145,12 +146,8 @@ class DomainFolders:
         path = self.path(domain_id)
         for folder in (self._domains.parent, self._domains, path.parent):
             folder.mkdir(parents=True, exist_ok=True, mode=private_files.FOLDER_MODE)
-        descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with folder_lock.held(path.parent, LOCK_SECONDS):
             yield path
-        finally:
-            os.close(descriptor)
 
 
 def written(domain: Domain) -> dict[str, object]:

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.errors import FreshetError, NotFound
-from core.outputs.vector_store.io.openai_calls import open_calls
-from core.outputs.vector_store.io.openai_store import OpenAiStore
+from core.outputs.vector_store.io.metadata_cleanup import clean_metadata
+from core.outputs.vector_store.io.open_store import OPENAI, open_store
+from core.outputs.vector_store.store_files import VectorStoreMissing
 from core.registry.io.reindex import Reindexer, ReindexRequest
 from core.runs.io.run_jobs import job_of, send_jobs
 from core.runs.run import RunStatus
@@ -24,9 +25,8 @@ from core.sources.io.domain_store import DomainStore
 from core.sources.io.domain_take_up import DomainTakeUp
 from core.sources.io.dry_run import DryRunReport, dry_run_source
 from core.sources.io.source_selection import select_sources, with_steps
+from core.sources.sharepoint.io.storage import CrawlerStorage
 from core.store import connect
-
-OPENAI = "openai"
 
 
 class NoSharePointSource(FreshetError):
@@ -46,6 +46,14 @@ class ChosenSources:
     def others(self) -> tuple[str, ...]:
         """Those that have none."""
         return tuple(sid for sid in self.sids if sid not in self.stepped)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedMetadata:
+    """What became of the entries of a files_metadata.json."""
+
+    removed: int
+    remaining: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,20 +95,29 @@ class DomainSteps:
             raise NotFound(f"{domain_id} has no {types}{named}.")
         return ChosenSources(tuple(sids), tuple(await with_steps(self._context, sids)))
 
-    async def require_sharepoint(self, domain_id: str) -> None:
-        """Raise NoSharePointSource if the domain has no source whose metadata could be cleaned."""
+    async def clean_metadata(self, domain_id: str, *, dry_run: bool = False) -> CleanedMetadata:
+        """Remove from files_metadata.json what no vector store and no map has any more, or only count it.
+
+        Raises NoSharePointSource if the domain has no such file, VectorStoreMissing if its store does not exist.
+        """
         if not (await self.select(domain_id, CrawlParameters())).stepped:
             raise NoSharePointSource(
                 f"{domain_id} has no SharePoint source, so it has no files_metadata.json to clean. Web sites, folders "
                 "and repositories keep nothing of an item that is gone."
             )
+        choice = (await self._domains.require(domain_id)).vector_store
+        if choice.index == OPENAI and not choice.id:
+            raise VectorStoreMissing(f"{domain_id} has no vector store yet; its first crawl makes one.")
+        storage = CrawlerStorage.of(self._context.settings)
+        async with open_store(self._context, domain_id) as store:
+            return CleanedMetadata(**await clean_metadata(store, storage, domain_id, dry_run=dry_run))
 
     async def require_store(self, domain_id: str) -> None:
         """Raise VectorStoreMissing if the domain names a vector store at OpenAI that does not exist."""
-        choice, settings = (await self._domains.require(domain_id)).vector_store, self._context.settings
+        choice = (await self._domains.require(domain_id)).vector_store
         if choice.index == OPENAI and choice.id:
-            async with open_calls(settings) as calls:
-                await OpenAiStore(calls, choice.id, settings.openai_wait_seconds).check()
+            async with open_store(self._context, domain_id):
+                return  # it was asked for when it was opened
 
     async def preview(self, sids: Sequence[str], mode: str) -> list[DryRunReport]:
         """Tell what a crawl would do; changes nothing."""

@@ -101,11 +101,12 @@ async def _preview(steps: DomainSteps, sids: Sequence[str], action: str, asked: 
 async def cleanup_metadata(call: Call, asked: CrawlerRequest) -> CrawlerAnswer:
     """Clean files_metadata.json, which only SharePoint sources have."""
     try:
-        await DomainSteps(call.services.context).require_sharepoint(asked.domain_id)
+        done = await DomainSteps(call.services.context).clean_metadata(asked.domain_id, dry_run=asked.dry_run)
     except NoSharePointSource as error:
         hint = "Nothing has to be done for this domain."
         raise ApiError(409, "no_sharepoint_source", str(error), hint) from None
-    raise AssertionError("this version has no SharePoint sources")
+    message = NOTHING_CHANGED if asked.dry_run else f"Removed {done.removed:,}; {done.remaining:,} remain."
+    return _answer("cleanup_metadata", asked, message, removed=done.removed, remaining=done.remaining)
 
 
 def _answer(action: str, asked: CrawlerRequest, message: str, **more: object) -> CrawlerAnswer:

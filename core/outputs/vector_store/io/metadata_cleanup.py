@@ -18,8 +18,10 @@ from core.sources.sharepoint.map_rows import VectorStoreRow
 log = logging.getLogger("crawler")
 
 
-async def clean_metadata(store: VectorStore, storage: CrawlerStorage, domain_id: str) -> dict[str, int]:
-    """Remove stale entries; return `{"removed": n, "remaining": n}`.
+async def clean_metadata(
+    store: VectorStore, storage: CrawlerStorage, domain_id: str, *, dry_run: bool = False
+) -> dict[str, int]:
+    """Remove stale entries, or only count them; return `{"removed": n, "remaining": n}`.
 
     Raises VectorStoreMissing, or VectorStoreUnavailable if the store or a map cannot be read to its end: then nothing
     is removed, since everything would seem to be gone.
@@ -33,7 +35,10 @@ async def clean_metadata(store: VectorStore, storage: CrawlerStorage, domain_id:
             return is_item and str(entry.get("openai_file_id", "")) in file_ids
 
         await asyncio.to_thread(_read_items, storage, domain_id, unique_ids)
-        found = await asyncio.to_thread(metadata_file.clean, storage, domain_id, is_kept)
+        work = metadata_file.count_stale if dry_run else metadata_file.clean
+        found = await asyncio.to_thread(work, storage, domain_id, is_kept)
+    if dry_run:
+        return found
     log.info("🧹 Cleaned the metadata of %s → %d removed, %d remain", domain_id, found["removed"], found["remaining"])
     return found
 

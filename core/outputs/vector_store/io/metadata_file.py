@@ -44,6 +44,17 @@ def clean(storage: CrawlerStorage, domain_id: str, is_kept: Callable[[Entry], bo
         return {"removed": removed, "remaining": len(entries)}
 
 
+def count_stale(storage: CrawlerStorage, domain_id: str, is_kept: Callable[[Entry], bool]) -> dict[str, int]:
+    """Return how many entries `clean` would remove, and how many would remain; nothing is written."""
+    path = storage.files_metadata(domain_id)
+    if not path.exists():
+        return {"removed": 0, "remaining": 0}
+    with MetadataEntries(path.parent) as entries:
+        _load(path, entries)
+        kept = sum(map(is_kept, entries))
+        return {"removed": len(entries) - kept, "remaining": kept}
+
+
 @contextlib.contextmanager
 def open_metadata(storage: CrawlerStorage, domain_id: str) -> Iterator[MetadataEntries]:
     """Open the entries of a domain to change them; they are written at the end if anything has changed."""
