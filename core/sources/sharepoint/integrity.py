@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 
 from core.sources.sharepoint.disk_files import DiskFile
-from core.sources.sharepoint.local_paths import LocalPaths, PathRefused, PlacedItem
+from core.sources.sharepoint.local_paths import EMBEDDED, FAILED, ORIGINALS, LocalPaths, PathRefused, PlacedItem
 from core.sources.sharepoint.map_rows import FileRow, SharePointRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.time_stamps import timestamp_of, timestamp_text, utc_text
@@ -80,13 +80,16 @@ def claimed_places(paths: LocalPaths, row: FileRow) -> set[PurePosixPath]:
 
 def expected_place(paths: LocalPaths, row: FileRow) -> PurePosixPath | None:
     """Return where the file of a row with a path should be: where the map says, if the item can be there."""
-    places = right_places(paths, row)
     said = paths.from_map(row.file_relative_path)
-    if said in places or not places:
-        return said if places else None
     subfolder = said.parts[len(paths.folder.parts)] if said else ""
-    in_the_same = {place for place in places if place.parts[len(paths.folder.parts)] == subfolder}
-    return min(in_the_same) if in_the_same else paths.downloaded(row)
+    place_of = {ORIGINALS: paths.original, EMBEDDED: paths.embedded, FAILED: paths.failed}.get(subfolder)
+    with contextlib.suppress(PathRefused):
+        if place_of is None:
+            return paths.downloaded(row)
+        place = place_of(row)
+        # Of a library there are no originals; what is too long is in another folder than it says.
+        return place if place.parts[len(paths.folder.parts)] == subfolder else paths.downloaded(row)
+    return None
 
 
 # ── files ───────────────────────────────────────────────────────────────────────────────────────

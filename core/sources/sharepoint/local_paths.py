@@ -57,6 +57,7 @@ class LocalPaths:
         self.source_type = source_type
         self.folder = PurePosixPath(domain_id, source_type.folder, source_id)
         """The folder of the source, with its map files."""
+        self._folder_bytes = len(str(self.folder / ORIGINALS).encode())
         self._root = f"/{root_url.strip('/')}/" if root_url.strip("/") else "/"
         self._list_file = f"{_title_as_name(list_name)}.csv"
 
@@ -68,7 +69,8 @@ class LocalPaths:
             return self.embedded(row)
         if self.source_type is SharePointType.LISTS:
             return self.folder / ORIGINALS / self._list_file
-        return self._below(ORIGINALS, self._parts(row), row)
+        parts = self._parts(row)
+        return self._shortened(parts, row) if self.is_too_long(row) else self.folder.joinpath(ORIGINALS, *parts)
 
     def embedded(self, row: PlacedItem) -> PurePosixPath:
         """Return where the file that is embedded is. A path that is too long becomes a short one in `03_failed`."""
@@ -88,9 +90,7 @@ class LocalPaths:
     def is_too_long(self, row: PlacedItem) -> bool:
         """Is a name or the path of the item longer than a file system takes? Its content is in `03_failed` then."""
         # No other path of the item is longer: the name in `02_embedded` has what was there, or more.
-        path = self.folder.joinpath(ORIGINALS, *self._embedded_parts(row))
-        is_name_too_long = any(len(part.encode()) > MOST_NAME_BYTES for part in path.parts)
-        return is_name_too_long or len(str(path).encode()) > MOST_PATH_BYTES
+        return self._is_too_long(self._embedded_parts(row))
 
     def embedded_of_url(self, url: str) -> PurePosixPath | None:
         """Return the path in `02_embedded` of an item's encoded URL; None if it is not of this source."""
@@ -141,7 +141,11 @@ class LocalPaths:
         return (*folders, processed)
 
     def _below(self, subfolder: str, parts: tuple[str, ...], row: PlacedItem) -> PurePosixPath:
-        return self._shortened(parts, row) if self.is_too_long(row) else self.folder.joinpath(subfolder, *parts)
+        return self._shortened(parts, row) if self._is_too_long(parts) else self.folder.joinpath(subfolder, *parts)
+
+    def _is_too_long(self, parts: tuple[str, ...]) -> bool:
+        sizes = [len(part.encode()) for part in parts]
+        return max(sizes) > MOST_NAME_BYTES or self._folder_bytes + sum(sizes) + len(sizes) > MOST_PATH_BYTES
 
     def _shortened(self, parts: tuple[str, ...], row: PlacedItem) -> PurePosixPath:
         stem, dot, extension = parts[-1].rpartition(".")
