@@ -19,7 +19,8 @@ from core.registry.record import Status
 from core.runtime.context import Context
 from core.sources.io.crawl import CrawlMode
 from core.sources.io.open_sources import OpenSources
-from core.sources.io.source import Source, describe_end
+from core.sources.io.source import COMPLETE, Source, describe_end
+from core.sources.planned_changes import PlannedChanges
 from core.store import connect
 from core.urls.secrets import redact
 
@@ -44,6 +45,10 @@ class DryRunReport:
     listing_requests: int = 0
     visits: int = 0
     """Requests for the items themselves, at most; a folder needs none."""
+    download_bytes: int = 0
+    """What would be downloaded, where the listing tells sizes."""
+    uploads: int = 0
+    """Files that a vector store would get."""
     how: str = ""
     """How the listing ended."""
     held: str = ""
@@ -68,6 +73,9 @@ async def dry_run_source(context: Context, sid: str, mode: CrawlMode) -> DryRunR
     fetcher = _CountingFetcher(context.fetcher)
     now = await connect.now(context.client)
     source = await OpenSources(replace(context, fetcher=cast(Fetcher, fetcher)), now).require(sid)
+    planned = await source.planned_changes(str(mode))
+    if planned is not None:
+        return await _planned_report(context, source, planned, now)
     comparison = _Comparison(context, source, now)
     report = await comparison.run()
     report.listing_requests = fetcher.count
@@ -78,6 +86,30 @@ async def dry_run_source(context: Context, sid: str, mode: CrawlMode) -> DryRunR
     if loss.texts and source.state.loss_allowed_until <= now:
         lost, left = await context.sources.losses(sid, now)
         report.held = context.sources.limit.refusal(loss.texts, lost, left - loss.empty)
+    return report
+
+
+async def _planned_report(context: Context, source: Source, planned: PlannedChanges, now: float) -> DryRunReport:
+    """Return what a source tells that compares its own copies; the loss guard has its say before they are removed."""
+    report = DryRunReport(
+        source,
+        added=planned.added,
+        changed=planned.changed,
+        removed=planned.removed,
+        unchanged=planned.unchanged,
+        refused=planned.refused,
+        listing_requests=planned.requests,
+        visits=planned.downloads,
+        download_bytes=planned.download_bytes,
+        uploads=planned.uploads,
+        how=planned.problem or COMPLETE,
+    )
+    for group, names in planned.names.items():
+        for name in names:
+            report.name(group, name)
+    if planned.removed and source.state.loss_allowed_until <= now:
+        lost, _ = await context.sources.losses(source.sid, now)
+        report.held = context.sources.limit.refusal(planned.removed, lost, planned.known)
     return report
 
 

@@ -8,7 +8,6 @@ request. A row whose download failed is listed too, so that nothing known is los
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,9 +19,11 @@ from core.errors import FailCode, FailDetail
 from core.models import Failed, FetchResult, ListingBatch, ListingEnd, Ref, RejectedUrl
 from core.registry.record import Item
 from core.settings import Settings
+from core.sources.io import sharepoint_steps
 from core.sources.io.local_files import LocalFiles
 from core.sources.io.sharepoint_map import MapErrors, map_digest
 from core.sources.io.source import UNCHANGED, Source
+from core.sources.planned_changes import PlannedChanges
 from core.sources.sharepoint import item_urls
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.map_files import read_rows
@@ -39,8 +40,7 @@ from core.urls.scope import EXCLUDED, NOT_INCLUDED, Judgement
 if TYPE_CHECKING:
     from core.net.fetcher import BodySlot
     from core.runtime.context import Context
-
-log = logging.getLogger("crawler")
+    from core.sources.sharepoint.io.step import Step
 
 BATCH_ITEMS = 500
 NOT_DOWNLOADED = "nothing was downloaded yet; the download step comes first"
@@ -82,6 +82,16 @@ class SharePointSource(Source):
         if not item_urls.is_of(self._stored, address):
             return _ELSEWHERE
         return "" if _is_taken(self._stored, address) else EXCLUDED
+
+    # ── steps ──
+
+    async def prepare(self, step: Step) -> str:
+        """Download what has changed, and make of it what is embedded; a site that cannot be asked is skipped."""
+        return await sharepoint_steps.prepare(self._context, self._stored, step)
+
+    async def planned_changes(self, mode: str) -> PlannedChanges:
+        """List the source and compare, in temporary map files; nothing is downloaded."""
+        return await sharepoint_steps.planned_changes(self._context, self._stored, mode)
 
     # ── listing ──
 

@@ -17,6 +17,7 @@ from core.models import Fetched, FetchResult, ListingBatch, ListingEnd, Ref
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources.domain_schema import SourceConfig
+from core.sources.planned_changes import PlannedChanges
 from core.sources.source_state import SourceState
 from core.urls.scope import Judgement, Scope
 
@@ -31,13 +32,14 @@ UNCHANGED = "unchanged"
 LINKS_DECIDE = "links decide"
 """Why a listing is never complete: it only adds to what links lead to."""
 CUT_SHORT = "the listing was cut short"
+COMPLETE = "complete"
 
 
 def describe_end(end: ListingEnd | None) -> str:
     """Say how a listing ended, for people."""
     if end is None:
         return CUT_SHORT
-    return "complete" if end.is_complete else end.reason
+    return COMPLETE if end.is_complete else end.reason
 
 
 class Source(ABC):
@@ -127,6 +129,10 @@ class Source(ABC):
         What is returned ends the pass: nothing is listed and nothing removed. Does only the steps that are named.
         """
         return ""
+
+    async def planned_changes(self, mode: str) -> PlannedChanges | None:
+        """Tell what `prepare` would change, and change nothing; None where the listing alone tells it."""
+        return None
 
     async def publish(self, step: Step) -> str:
         """Bring other stores up to date, behind the visits; return why that cannot be, a sentence, or nothing."""

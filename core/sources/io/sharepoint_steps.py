@@ -1,0 +1,77 @@
+"""The steps of a crawl of one SharePoint source: download, process, embed; and what they would do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from core.sources.planned_changes import PlannedChanges
+from core.sources.sharepoint.io.download_preview import preview
+from core.sources.sharepoint.io.download_step import SKIPPED, download
+from core.sources.sharepoint.io.process_step import process
+from core.sources.sharepoint.io.sharepoint_client import SharePointSite
+from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.item_urls import item_url
+from core.sources.sharepoint.remote_items import SharePointUnavailable
+from core.sources.sharepoint.step_names import StepName
+from core.sources.sharepoint.stored_source import StoredSource
+
+if TYPE_CHECKING:
+    from core.runtime.context import Context
+    from core.sources.sharepoint.io.step import Step
+
+log = logging.getLogger("crawler")
+
+
+async def prepare(context: Context, stored: StoredSource, step: Step) -> str:
+    """Do the download and the process step, if they are named; return why the source was skipped, or nothing."""
+    storage, statistics = CrawlerStorage.of(context.settings), step.statistics
+    if StepName.DOWNLOAD in step.names:
+        try:
+            async with _open_site(context, stored, step.should_stop) as site:
+                await download(site, storage, stored, step.mode, step)
+        except SharePointUnavailable as error:
+            statistics.status, statistics.error = SKIPPED, str(error)
+            log.error("❌ Skipped, nothing was changed: %s → %s", error, stored.source_id)
+        if statistics.status == SKIPPED:
+            return statistics.error
+    if StepName.PROCESS in step.names and not step.should_stop():
+        await process(storage, stored, step)
+    return ""
+
+
+async def planned_changes(context: Context, stored: StoredSource, mode: str) -> PlannedChanges:
+    """Tell what a download would do; only temporary map files are written."""
+    storage = CrawlerStorage.of(context.settings)
+    try:
+        async with _open_site(context, stored, lambda: False) as site:
+            found = await preview(site, storage, stored, secrets.token_hex(6), mode)
+    except SharePointUnavailable as error:
+        return PlannedChanges(problem=str(error))
+    names: dict[str, list[str]] = {}
+    for one in found.changes:
+        address = item_url(stored.site_url, stored.source_type, one.server_relative_url)
+        names.setdefault(one.change.lower(), []).append(address)
+    counts = found.counts
+    return PlannedChanges(
+        *(counts.added, counts.changed, counts.removed, counts.unchanged, counts.skipped_types),
+        requests=found.requests,
+        downloads=found.requests_to_download,
+        download_bytes=found.bytes_to_download,
+        names=names,
+    )
+
+
+@asynccontextmanager
+async def _open_site(
+    context: Context, stored: StoredSource, should_stop: Callable[[], bool]
+) -> AsyncIterator[SharePointSite]:
+    site = await asyncio.to_thread(SharePointSite.open, context.settings, stored.site_url, should_stop)
+    try:
+        yield site
+    finally:
+        await asyncio.to_thread(site.close)
