@@ -20,6 +20,7 @@ DRY_RUN_HEAD = ("SOURCE", "KIND", "ADDS", "CHANGED", "REMOVED", "UNCHANGED", "RE
 STEP_HEAD = ("SOURCE", "STEP", "ADDED", "CHANGED", "REMOVED", "UNCHANGED", "DONE", "FAILED", "SKIPPED")
 _STEPS = {"download": "downloaded", "process": "processed", "embed": "embedded"}
 """The steps of a source in its statistics, and the number that says what was done."""
+_SIGNS = {"added": "+", "changed": "~", "removed": "-"}
 
 
 def show_results(results: Sequence[SourceResult], others: StepResult | None = None) -> None:
@@ -75,10 +76,18 @@ def _end(result: SourceResult) -> str:
 def preview_text(reports: Sequence[DryRunReport]) -> str:
     """Return what a crawl would do."""
     lines = [table(DRY_RUN_HEAD, [_preview_row(one) for one in reports])] if reports else []
+    lines += [line for one in reports if one.source.has_steps for line in _planned_lines(one)]
     lines += [f"{one.source.sid}: {one.held}. Nothing would be removed without --yes." for one in reports if one.held]
     if any(one.source.follows_links for one in reports):
         lines.append("Of a site, pages that only links lead to are counted when they are found.")
     return "\n".join([*lines, "Nothing was changed."])
+
+
+def _planned_lines(one: DryRunReport) -> list[str]:
+    """Return what would be moved over the wire, and the first items that would change."""
+    cost = f"{one.visits} downloads of {one.download_bytes:,} bytes, {one.uploads} files to embed"
+    named = [f"  {_SIGNS[group]} {name}" for group in _SIGNS for name in one.names.get(group, ())]
+    return [f"{one.source.sid}: {cost}", *named] if one.visits or named else []
 
 
 def _preview_row(one: DryRunReport) -> tuple[object, ...]:
@@ -100,4 +109,7 @@ def preview_json(one: DryRunReport) -> dict[str, object]:
         "requests": one.requests,
         "listing": one.how,
         "held": one.held,
+        "download_bytes": one.download_bytes,
+        "uploads": one.uploads,
+        "names": one.names,
     }

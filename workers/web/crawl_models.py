@@ -66,6 +66,8 @@ class SourcePreview(AnswerModel):
     requests: int
     listing: str = Field(description="How the listing ended.")
     held: str = Field(description="Why so many would not be removed without approval.")
+    download_bytes: int = Field(description="What would be downloaded, where the listing tells sizes.")
+    uploads: int = Field(description="Files that a vector store would get.")
     names: dict[str, list[str]] = Field(
         description="The first that would be added, changed or removed; the first that are refused, with the reason."
     )
@@ -84,6 +86,8 @@ class SourcePreview(AnswerModel):
             requests=report.requests,
             listing=report.how,
             held=report.held,
+            download_bytes=report.download_bytes,
+            uploads=report.uploads,
             names=report.names,
         )
 
