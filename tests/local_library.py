@@ -11,6 +11,7 @@ from core.runs.run import RunKind
 from core.runtime.context import Context
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_file import parse_domain
+from core.sources.io.domain_setup import add_domain
 from core.sources.io.open_sources import OpenSources
 from core.sources.io.source import Source
 from core.sources.sharepoint.io.map_files import rewrite
@@ -46,12 +47,10 @@ class LocalLibrary:
         self.rows: dict[str, FileRow] = {}
         self._seconds = count(OLD)
 
-    async def add(self) -> None:
+    async def add(self, index: str = "redis") -> None:
         """Add its domain."""
-        domain = parse_domain(json.dumps({"id": DOMAIN, self.source_type: [self.config]}), "/")
-        now = await connect.now(self.context.client)
-        for record in domain.sources():
-            await self.context.sources.add(record, "", now)
+        domain = parse_domain(json.dumps({"id": DOMAIN, "index": index, self.source_type: [self.config]}), "/")
+        await add_domain(self.context.settings, self.context.client, self.context.keys, domain)
 
     async def source(self) -> Source:
         """Return it, opened."""

@@ -32,7 +32,7 @@ KINDS = {
 async def library(
     request: pytest.FixtureRequest, settings: Settings, redis: connect.Client
 ) -> AsyncIterator[LocalLibrary]:
-    async with crawl_context(settings) as context:
+    async with crawl_context(settings, embedder="none") as context:
         made = LocalLibrary(context, request.param)
         await made.add()
         yield made
@@ -40,7 +40,7 @@ async def library(
 
 @pytest.fixture
 async def documents(settings: Settings, redis: connect.Client) -> AsyncIterator[LocalLibrary]:
-    async with crawl_context(settings) as context:
+    async with crawl_context(settings, embedder="none") as context:
         made = LocalLibrary(context)
         await made.add()
         yield made
@@ -254,7 +254,7 @@ async def test_judge(
     settings: Settings, redis: connect.Client, source_type: SharePointType, url: str, expected: str | None
 ) -> None:
     """A source takes what is in its library or list, and of files those types that are embedded."""
-    async with crawl_context(settings) as context:
+    async with crawl_context(settings, embedder="none") as context:
         library = LocalLibrary(context, source_type)
         await library.add()
         state = await context.sources.read(library.sid)

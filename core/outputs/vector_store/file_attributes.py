@@ -6,9 +6,9 @@ They alone are enough to tell our files from those of others, and to write a los
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from urllib.parse import quote, urlsplit
 
 from core.outputs.vector_store.store_files import FileStatus, StoredFile
+from core.sources.sharepoint.item_urls import item_url
 from core.sources.sharepoint.map_rows import FileRow, SharePointRow
 from core.sources.sharepoint.stored_source import StoredSource
 
@@ -60,8 +60,8 @@ def url_of(source: StoredSource, file: FileRow, listed: SharePointRow | None) ->
     """Return the address of an item; made of its place on the server if the listing is not there."""
     if listed is not None and listed.url:
         return listed.url
-    parts = urlsplit(source.site_url)
-    return f"{parts.scheme}://{parts.netloc}{quote(file.server_relative_url)}" if file.server_relative_url else ""
+    place = file.server_relative_url
+    return item_url(source.site_url, source.source_type, place) if place else ""
 
 
 def attribute_url(source: StoredSource, file: FileRow, listed: SharePointRow | None) -> str:

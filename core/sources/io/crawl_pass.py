@@ -271,7 +271,7 @@ class CrawlPass:
         await self._listing.count_discovered()
         counts = await self._counts()
         details = await self.context.sources.details(self.sid)
-        notes = [*filter(None, [self.steps.publish_problem]), *crawl_result.notes(self.source, self.end, details)]
+        notes = [*self.steps.notes, *crawl_result.notes(self.source, self.end, details)]
         if self.should_stop():
             self.worker.end = self.worker.left_as
         else:

@@ -46,6 +46,7 @@ class CrawlSteps:
     problem: str = ""
     """Why the copies could not be brought up to date."""
     publish_problem: str = ""
+    warnings: list[str] = field(default_factory=list)
     statistics: SourceStatistics | None = None
     _range: PercentRange = field(default=PercentRange(0, 0))
     _phase: RunPhase = RunPhase.CRAWLING
@@ -71,6 +72,12 @@ class CrawlSteps:
         return StepName.EMBED in self.asked.steps or not self.source.has_steps
 
     @property
+    def notes(self) -> list[str]:
+        """What people should read at the end: why the store is not up to date, and the first of what else failed."""
+        more = f" (and {len(self.warnings) - 1} more)" if len(self.warnings) > 1 else ""
+        return [phrase for phrase in (self.publish_problem, *(f"{one}{more}" for one in self.warnings[:1])) if phrase]
+
+    @property
     def listing_end(self) -> ListingEnd:
         """How a listing ended that was not made."""
         return ListingEnd(is_complete=not self.problem, reason=self.problem)
@@ -88,6 +95,7 @@ class CrawlSteps:
         if not (await self.context.runs.fields(self.run.id)).get(PREPARED):
             step = self._step(RunPhase.CRAWLING, PercentRange(0, _VISITS.first if self.lists else 99))
             self.problem = await self.source.prepare(step)
+            self.warnings += step.warnings
             await self._leave_step()
             if not self.problem and not self.should_stop():
                 await self.context.runs.update(self.run.id, {PREPARED: "1"})
@@ -100,6 +108,7 @@ class CrawlSteps:
             return
         step = self._step(RunPhase.INDEXING, PercentRange(_VISITS.last, 99))
         self.publish_problem = await self.source.publish(step)
+        self.warnings += step.warnings
         await self._leave_step()
 
     # ── what a step is told ──

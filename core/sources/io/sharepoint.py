@@ -89,6 +89,10 @@ class SharePointSource(Source):
         """Download what has changed, and make of it what is embedded; a site that cannot be asked is skipped."""
         return await sharepoint_steps.prepare(self._context, self._stored, step)
 
+    async def publish(self, step: Step) -> str:
+        """Bring the vector store of the domain up to date."""
+        return await sharepoint_steps.publish(self._context, self._stored, step)
+
     async def planned_changes(self, mode: str) -> PlannedChanges:
         """List the source and compare, in temporary map files; nothing is downloaded."""
         return await sharepoint_steps.planned_changes(self._context, self._stored, mode)

@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from core.outputs.vector_store.store_files import VectorStoreMissing, VectorStoreUnavailable
 from core.sources.planned_changes import PlannedChanges
 from core.sources.sharepoint.io.download_preview import preview
-from core.sources.sharepoint.io.download_step import SKIPPED, download
+from core.sources.sharepoint.io.download_step import FULL, SKIPPED, download
 from core.sources.sharepoint.io.process_step import process
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
 from core.sources.sharepoint.io.storage import CrawlerStorage
@@ -41,6 +42,29 @@ async def prepare(context: Context, stored: StoredSource, step: Step) -> str:
             return statistics.error
     if StepName.PROCESS in step.names and not step.should_stop():
         await process(storage, stored, step)
+    return ""
+
+
+async def publish(context: Context, stored: StoredSource, step: Step) -> str:
+    """Do the embed step; return why it could not be done, or nothing.
+
+    A vector store that cannot be used ends nothing else: what was downloaded and processed stays. Only where nothing
+    but the embed step was asked for, a store that does not exist any more is an error.
+    """
+    # Here, since opening a store needs the table of sources, and that needs this file.
+    from core.outputs.vector_store.io.embed_step import embed
+    from core.outputs.vector_store.io.open_store import open_store
+
+    storage = CrawlerStorage.of(context.settings)
+    try:
+        async with open_store(context, stored.domain_id, step.should_stop) as store:
+            await embed(store, storage, stored, step, is_full=step.mode == FULL)
+    except (VectorStoreMissing, VectorStoreUnavailable) as error:
+        step.statistics.error = str(error)
+        log.error("❌ Not embedded: %s → %s", error, stored.source_id)
+        if isinstance(error, VectorStoreMissing) and step.names == {StepName.EMBED}:
+            raise
+        return str(error)
     return ""
 
 

@@ -44,6 +44,7 @@ PAUSE_SECONDS = 0.5
 _HASH_CHARS = 12
 _READ = (Status.CRAWLED, Status.INDEXED)
 _NOT_READ_YET = "It was not read yet; the next crawl reads and embeds it."
+_NO_ADDRESS = "Its URL is too long to be an address, so search cannot name it."
 _CHANGED = "It changed while it was embedded; the next crawl reads it again."
 _STILL_WAITING = f"Another process had it for {WAIT_SECONDS:.0f} s; the next crawl looks again."
 
@@ -132,11 +133,13 @@ class RedisStore:
         return [self._uploaded(request, item) for request, item in zip(requests, found, strict=True)]
 
     def _uploaded(self, request: UploadRequest, item: Item | None) -> UploadResult:
+        if not _item_id(request.url):
+            return UploadResult(request.unique_id, error=_NO_ADDRESS, is_final=True)
         if item is None or item.status in (Status.PENDING, Status.GONE):
             return UploadResult(request.unique_id, error=_NOT_READ_YET)
         if item.status in _READ and item.body_hash != request.content_hash:
             return UploadResult(request.unique_id, error=_CHANGED)
-        return UploadResult(request.unique_id, file_id_of(item.id, request.content_hash), self._clock.now())
+        return UploadResult(request.unique_id, file_id_of(item.id, request.content_hash))
 
     async def _embed(self, item_ids: Sequence[str]) -> None:
         try:

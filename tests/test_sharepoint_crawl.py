@@ -1,0 +1,179 @@
+"""SharePoint end to end: a domain.json on the disk, one command, real servers on loopback, real processes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.settings import Settings
+from core.store import connect
+from tests import commands, files
+from tests.openai_store_server import OpenAiStoreServer
+from tests.sharepoint_server import SharePointServer
+
+DOMAIN = "DOMAIN01"
+FILLER = "The pump station reports its level every ten minutes to the office down the valley. " * 3
+MAPS = ("sharepoint_map.csv", "files_map.csv", "vectorstore_map.csv")
+FOLDERS = {"docs_main": "01_files", "tasks": "02_lists", "pages_all": "03_sitepages"}
+
+
+class Tenant:
+    """A site with a library, a list and pages, and the domain that names them."""
+
+    def __init__(self, server: SharePointServer, settings: Settings) -> None:
+        self.server, self.settings = server, settings
+        self.storage = settings.persistent_storage_path
+        self.environment = {"EMBEDDER": "none", "SHAREPOINT_ACCESS_TOKEN": "T", "LOG_LEVEL": "INFO"}
+        server.file("Reports/Q1 2024.docx", files.docx(files.paragraph(f"Grommet budget. {FILLER}")))
+        server.file("notes.md", f"# Notes\n\nAlternator upkeep. {FILLER}".encode())
+        server.file("skipped.exe", b"MZ")
+        self.tasks = server.item_list("Project Tasks")
+        self.row = server.row(Title=f"Replace the flywheel. {FILLER}")
+        self.pages = server.pages()
+        server.page("Home.aspx", "Home", wiki=f"<h1>Welcome</h1><p>Sprocket news. {FILLER}</p>")
+
+    def write_domain(self, **more: Any) -> None:
+        site = self.server.site_url
+        library = {"site_url": site, "sharepoint_url_part": "/Shared Documents", "filter": ""}
+        pages = {"site_url": site, "sharepoint_url_part": "/SitePages", "filter": ""}
+        domain = {
+            "name": "My Domain",
+            "description": "Domain description",
+            "vector_store_name": "my-vector-store",
+            "vector_store_id": "",
+            "file_sources": [{"source_id": "docs_main", **library}],
+            "list_sources": [{"source_id": "tasks", "site_url": site, "list_name": "Project Tasks", "filter": ""}],
+            "sitepage_sources": [{"source_id": "pages_all", **pages}],
+            **more,
+        }
+        self.domain_json.parent.mkdir(parents=True, exist_ok=True)
+        self.domain_json.write_text(json.dumps(domain, indent=2))
+
+    @property
+    def domain_json(self) -> Path:
+        return self.storage / "domains" / DOMAIN / "domain.json"
+
+    async def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return await commands.run(self.settings, *command, **self.environment)
+
+    async def crawl(self, *more: str) -> subprocess.CompletedProcess[str]:
+        return await self.run("scripts.domain", "crawl", DOMAIN, *more)
+
+    def source_folder(self, source: str) -> Path:
+        return self.storage / "crawler" / DOMAIN / FOLDERS[source] / source
+
+    def copies(self) -> dict[str, bytes]:
+        """Every local copy, by its path below the crawler's folder."""
+        root = self.storage / "crawler"
+        found = (path for path in root.rglob("*") if path.is_file() and path.name not in MAPS)
+        return {str(path.relative_to(root)): path.read_bytes() for path in found if not path.name.startswith(".")}
+
+    def maps(self) -> dict[str, bytes]:
+        return {f"{one}/{name}": (self.source_folder(one) / name).read_bytes() for one in FOLDERS for name in MAPS}
+
+    def rows(self, source: str, name: str) -> list[dict[str, str]]:
+        with (self.source_folder(source) / name).open(newline="") as file:
+            return list(csv.DictReader(file))
+
+    def metadata(self) -> list[dict[str, Any]]:
+        return json.loads((self.storage / "domains" / DOMAIN / "files_metadata.json").read_text())
+
+
+@pytest.fixture
+def tenant(settings: Settings, redis: connect.Client) -> Iterator[Tenant]:
+    with SharePointServer() as server:
+        yield Tenant(server, settings)
+
+
+@pytest.fixture(params=["redis", "openai"])
+def indexed(request: pytest.FixtureRequest, tenant: Tenant) -> Iterator[Tenant]:
+    """The tenant, with either vector store."""
+    if request.param == "redis":
+        tenant.write_domain()
+        yield tenant
+        return
+    with OpenAiStoreServer() as server:
+        tenant.environment |= server.environment
+        tenant.write_domain(index="openai")
+        yield tenant
+
+
+async def test_one_command(indexed: Tenant) -> None:
+    """Copies, three maps of each source, metadata and an archive are there, and search finds every kind of item."""
+    done = await indexed.crawl()
+
+    assert done.returncode == 0, done.stderr
+    assert set(indexed.copies()) == {
+        f"{DOMAIN}/01_files/docs_main/02_embedded/Reports/Q1 2024.docx",
+        f"{DOMAIN}/01_files/docs_main/02_embedded/notes.md",
+        f"{DOMAIN}/02_lists/tasks/01_originals/Project Tasks.csv",
+        f"{DOMAIN}/02_lists/tasks/02_embedded/1.md",
+        f"{DOMAIN}/03_sitepages/pages_all/01_originals/Home.aspx",
+        f"{DOMAIN}/03_sitepages/pages_all/02_embedded/Home.html",
+    }
+    assert [row["filename"] for row in indexed.rows("docs_main", "sharepoint_map.csv")] == [
+        *("Q1 2024.docx", "notes.md", "skipped.exe"),
+    ]
+    for source, count in {"docs_main": 2, "tasks": 1, "pages_all": 1}.items():
+        kept, stored = indexed.rows(source, "files_map.csv"), indexed.rows(source, "vectorstore_map.csv")
+        assert [row["file_relative_path"] for row in kept] == [row["file_relative_path"] for row in stored]
+        assert len(stored) == count
+        assert all(row["openai_file_id"] and row["embedded_utc"] and not row["embedding_error"] for row in stored)
+    assert sorted(entry["filename"] for entry in indexed.metadata()) == [
+        "1.md",
+        "Home.aspx",
+        "Q1 2024.docx",
+        "notes.md",
+    ]
+    ends = {"grommet": "Q1%202024.docx", "alternator": "notes.md", "flywheel": "ID=1", "sprocket": "Home.aspx"}
+    for word, end in ends.items():
+        found = json.loads((await indexed.run("scripts.search", word, "--json")).stdout)
+        assert [page["url"].endswith(end) for page in found["results"]] == [True], word
+
+
+async def test_a_second_crawl_changes_nothing(indexed: Tenant) -> None:
+    """No download, no upload, and every byte of the maps and of the metadata is as it was."""
+    await indexed.crawl()
+    copies, maps, metadata = indexed.copies(), indexed.maps(), indexed.metadata()
+    downloads = len(indexed.server.downloads)
+
+    done = await indexed.crawl()
+
+    assert done.returncode == 0, done.stderr
+    assert (indexed.copies(), indexed.maps(), indexed.metadata()) == (copies, maps, metadata)
+    assert len(indexed.server.downloads) == downloads
+
+
+async def test_a_dead_site_is_skipped(tenant: Tenant) -> None:
+    """The other source is crawled; what was known of the dead one stays, and the command says why."""
+    site = tenant.server.site_url
+    tenant.server.site("/sites/other")
+    tenant.server.library("Documents", "Shared Documents")
+    tenant.server.file("other.md", f"# Other\n\nWords of the other site. {FILLER}".encode())
+    library = {"sharepoint_url_part": "/Shared Documents", "filter": ""}
+    sources = [
+        {"source_id": "other", "site_url": tenant.server.site_url, **library},
+        {"source_id": "docs_main", "site_url": site, **library},
+    ]
+    tenant.write_domain(file_sources=sources, list_sources=[], sitepage_sources=[])
+    await tenant.crawl()
+    before = tenant.copies()
+    tenant.server.kill_site()
+    tenant.server.at = tenant.server.documents
+    tenant.server.update("notes.md", f"# Notes\n\nAnother text. {FILLER}".encode())
+
+    done = await tenant.crawl("--json")
+    results = {one["source"]: one for one in json.loads(done.stdout)}
+
+    assert done.returncode == 1
+    assert (results[f"{DOMAIN}.other"]["status"], results[f"{DOMAIN}.other"]["problem"]) == ("partial", "incomplete")
+    assert results[f"{DOMAIN}.docs_main"]["status"] == "succeeded"
+    assert set(tenant.copies()) == set(before)
+    found = json.loads((await tenant.run("scripts.search", "words of the other site", "--json")).stdout)
+    assert found["results"]
