@@ -28,19 +28,22 @@ from tests.inline_pool import InlinePool
 from tests.site import Site
 from tests.web import FakeWeb
 
-# How long an example takes says something about the machine, not about the code.
-hypothesis.settings.register_profile("no deadline", deadline=None)
-hypothesis.settings.load_profile("no deadline")
-
 SETTING_NAMES = {name.upper() for name in Settings.model_fields}
 RUNAWAY_CPU_SECONDS = 30.0
 FULL = """the long version: crashes, lost replies and kills at every point instead of at some of them; load tests
-with their full counts; every hostile input, corpus page and member of a long list of like cases instead of a choice;
-and the tests marked `full`"""
+with their full counts; a hundred examples of each property instead of thirty; every hostile input, corpus page and
+member of a long list of like cases instead of a choice; and the tests marked `full`"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help=FULL)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """How long an example takes says something about the machine, not about the code: there is no deadline."""
+    examples = 100 if config.getoption("--full") else 30
+    hypothesis.settings.register_profile("ours", deadline=None, max_examples=examples)
+    hypothesis.settings.load_profile("ours")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -99,16 +99,16 @@ async def test_feeds_of_one_host_wait_for_their_turn_without_a_lease(
 
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
-        await real(0)
+        await real(min(seconds, 0.05))
 
-    async with open_context(settings.model_copy(update={"fetch_host_gap_seconds": 7.0})) as context:
+    async with open_context(settings.model_copy(update={"fetch_host_gap_seconds": 2.0})) as context:
         await context.client.sadd(context.keys.feeds("world"), *(f"https://a.example/{n}" for n in range(3)))
         busy, source = at(context, unchanged)
         monkeypatch.setattr("core.runtime.domain_concurrency.asyncio.sleep", sleep)
         await ingestor.run_cycle(busy)
 
     assert len(source.polled) == 3
-    assert sum(pauses) > 7.0
+    assert sum(pauses) > 2.0
 
 
 async def lose(context: Context, state: FeedState) -> PollResult:

@@ -81,7 +81,7 @@ class Up:
         """Everything that runs for this folder, whoever its parent is now, and the children of all that."""
         found: set[psutil.Process] = set()
         waiting: list[psutil.Process] = []
-        # One look at all processes: psutil's `children` takes one for each, and tests ask ten times a second.
+        # One look at all processes: psutil's `children` takes one for each, and tests ask again and again.
         children: dict[int, list[psutil.Process]] = defaultdict(list)
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
@@ -114,7 +114,7 @@ class Up:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not is_so():
             assert time.monotonic() < deadline, self.log
-            time.sleep(0.1)
+            time.sleep(0.25)  # each look reads all processes of the machine
 
     def until_running(self) -> None:
         """Wait until every process of the Procfile runs."""
@@ -211,7 +211,7 @@ def _kill_group(up: Up) -> None:
     [
         (f"EMBEDDER=local {UP} 2>&1 | tee $PERSISTENT_STORAGE_PATH/tee.log", _ctrl_c),
         pytest.param(f"exec {UP}", _ctrl_c, marks=pytest.mark.full),
-        (f"exec {UP}", _hang_up),
+        pytest.param(f"exec {UP}", _hang_up, marks=pytest.mark.full),  # as the HTTP API's test below ends
         pytest.param(f"exec {UP}", _terminate, marks=pytest.mark.full),
         pytest.param(f"exec {UP}", _kill, marks=pytest.mark.full),
         pytest.param(f"{UP} | cat", _kill_group, marks=pytest.mark.full),
@@ -366,8 +366,13 @@ def test_next_up_waits_for_the_workers_of_one_killed_with_its_guard(ups: Callabl
 # ── the HTTP API ──
 
 
-def test_http_api_stops_nothing_else(ups: Callable[..., Up]) -> None:
-    """A taken port is a sentence and waited for; a killed API is started again; everything else goes on."""
+def test_http_api_stops_nothing_else(ups: Callable[..., Up], tmp_path: Path) -> None:
+    """A taken port is a sentence and waited for; a killed API is started again; everything else goes on.
+
+    With feeds of one's own, so without the sample. Hanging up ends everything.
+    """
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "feeds.toml").write_text('[categories]\nmine = ["http://127.0.0.1:9/feed"]\n')
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -382,7 +387,7 @@ def test_http_api_stops_nothing_else(ups: Callable[..., Up]) -> None:
     up.until(lambda: up.log.count("HTTP API → http") == 2)
 
     assert timer == up.find("workers.timer")
-    _terminate(up)
+    _hang_up(up)
     up.assert_everything_ends()
 
 
