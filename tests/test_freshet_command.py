@@ -87,6 +87,15 @@ def test_help_is_quick() -> None:
     assert loaded == {"core", "core.runtime", "core.runtime.interpreter"}
 
 
+def test_looking_loads_only_what_looking_needs() -> None:
+    """`status`, `search` and `why` start without the HTTP client, the queue, the parsers and the model."""
+    code = "import sys, scripts.search, scripts.status, scripts.why; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    heavy = {"aiohttp", "feedparser", "lxml", "onnxruntime", "rq", "tqdm", "trafilatura"}
+
+    assert heavy & set(done.stdout.split()) == set()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_help_of_a_command(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """It names the command as it was typed, with an example; otherwise it is the help of `python -m scripts.NAME`."""
