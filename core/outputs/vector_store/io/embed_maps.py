@@ -26,7 +26,8 @@ class EmbedMaps:
         self._stack = contextlib.ExitStack()
         self.has_files = False
         """Can `files_map.csv` be read? Without it nothing is known of what there is to embed."""
-        self._is_row_file_sound = False
+        self.has_rows = False
+        """Could `vectorstore_map.csv` be read?"""
         self._has_new_rows = self._has_dropped = self._has_new_files = False
 
     def __enter__(self) -> Self:
@@ -37,9 +38,8 @@ class EmbedMaps:
             self.rows = self._stack.enter_context(RowTable(folder, VectorStoreRow))
             self.listed = self._stack.enter_context(RowTable(folder, SharePointRow))
             self.has_files = self._load(self.files, FileRow)
-            self._is_row_file_sound = self.has_files and self._load(self.rows, VectorStoreRow)
-            if self.has_files:
-                self._load(self.listed, SharePointRow)
+            self.has_rows = self._is_row_file_sound = self._load(self.rows, VectorStoreRow)
+            self._load(self.listed, SharePointRow)
             self._row_writer = MapFileWriter(self._path(VectorStoreRow), VectorStoreRow)
             self._file_writer = MapFileWriter(self._path(FileRow), FileRow)
             self._stack = self._stack.pop_all()
