@@ -2,6 +2,7 @@
 
 python -m scripts.doctor          report; writes nothing but its run
 python -m scripts.doctor --fix    repair; what cannot be derived again is quarantined (freshet:quarantine)
+python -m scripts.doctor --stores [--fix]    compare the vector stores of OpenAI with the map files as well
 
 Exit code 0: nothing is wrong, or everything is repaired. 1: something is left. 2: the store could not be checked.
 """
@@ -13,9 +14,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from core.doctor.invariants import Finding, Problem
+from core.doctor.invariants import Problem
 from core.doctor.io.doctor import Doctor
 from core.doctor.io.doctor_run import GoOn, check_as_run, repair_as_run
+from core.doctor.io.vector_store_checks import StoreTrouble, VectorStoreChecks
 from core.keys import Keys
 from core.runs.io.pass_run import PassStopped
 from core.runtime import progress
@@ -30,6 +32,7 @@ from scripts.command_names import as_typed
 from scripts.tables import counted
 
 EXAMPLES = 5
+STORE_INVARIANT = "vector stores"
 
 
 @dataclass(slots=True)
@@ -40,7 +43,7 @@ class Report:
     invariants: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     """What only a person can judge or change."""
-    examples: list[Finding] = field(default_factory=list)
+    examples: list[dict[str, str]] = field(default_factory=list)
     replica: dict[str, int] = field(default_factory=dict)
     healed: int = 0
     left: int = 0
@@ -53,15 +56,19 @@ class Report:
         """Return what a run counts."""
         return {"checked": checked, "found": self.healed + self.left, "healed": self.healed, "unhealed": self.left}
 
+    def add(self, wrong: str, invariant: str, name: str) -> None:
+        """Take a finding."""
+        self.findings[wrong] += 1
+        self.invariants[invariant] += 1
+        if len(self.examples) < EXAMPLES:
+            self.examples.append({"item": name, "invariant": invariant, "wrong": wrong})
+
     def as_json(self) -> dict[str, object]:
         """For programs."""
         return {
             "findings": self.findings,
             "invariants": self.invariants,
-            "examples": [
-                {"item": one.name, "invariant": one.problem.invariant, "wrong": str(one.problem)}
-                for one in self.examples
-            ],
+            "examples": self.examples,
             "notes": self.notes,
             "replica": self.replica,
             "healed": self.healed,
@@ -70,11 +77,11 @@ class Report:
         }
 
 
-async def doctor(*, fix: bool, as_json: bool) -> int:
+async def doctor(*, fix: bool, as_json: bool, stores: bool = False) -> int:
     """Print what is wrong; exit code 1 if something is left."""
     report = Report()
     try:
-        await _examine(report, fix)
+        await _examine(report, fix, stores)
     except PassStopped:
         stays = "What is healed stays healed; the same command checks the rest." if fix else "Nothing was changed."
         echo(f"Cancelled. {stays}", file=sys.stderr)
@@ -86,7 +93,7 @@ async def doctor(*, fix: bool, as_json: bool) -> int:
     return 1 if report.left else 0
 
 
-async def _examine(report: Report, fix: bool) -> None:
+async def _examine(report: Report, fix: bool, stores: bool) -> None:
     async with command_line.open_session() as (settings, keys, client):
         if isinstance(client, GuardedClient):
             client.guard(keys, is_read_only=not fix)
@@ -95,6 +102,8 @@ async def _examine(report: Report, fix: bool) -> None:
         as_run = repair_as_run(client, keys, counts) if fix else check_as_run(client, keys, counts, report.notes.append)
         async with as_run as go_on:
             await _check(doctor, client, report, go_on, fix=fix)
+            if stores:
+                await _compare_stores(VectorStoreChecks(client, keys, settings), report, go_on, fix=fix)
         report.notes += await doctor.warnings()
         if doctor.unknown:
             names = ", ".join(doctor.unknown)
@@ -110,15 +119,27 @@ async def _check(doctor: Doctor, client: connect.Client, report: Report, go_on: 
         async for findings in doctor.check_all():
             await go_on()
             bar.update(doctor.checked - bar.n)
-            report.findings.update(str(one.problem) for one in findings)
-            report.invariants.update(one.problem.invariant for one in findings)
-            report.examples += findings[: EXAMPLES - len(report.examples)]
+            for one in findings:
+                report.add(str(one.problem), one.problem.invariant, one.name)
             if fix:
                 await doctor.repair(findings, await connect.now(client))
             left = await doctor.recheck(findings) if fix else findings
             report.left += len(left)
             report.healed += len(findings) - len(left)
             report.unreadable += sum(one.problem is Problem.WRONG_TYPE for one in left)
+
+
+async def _compare_stores(checks: VectorStoreChecks, report: Report, go_on: GoOn, *, fix: bool) -> None:
+    """Compare vector stores with map files; one that cannot be compared is left."""
+    async for found in checks.check_all(fix=fix):
+        await go_on()
+        if isinstance(found, StoreTrouble):
+            report.notes.append(found.sentence)
+            report.left += 1
+            continue
+        report.add(str(found.problem), STORE_INVARIANT, found.name)
+        report.healed += found.is_healed
+        report.left += not found.is_healed
 
 
 async def _compare_replica(settings: Settings, keys: Keys, client: connect.Client, report: Report, fix: bool) -> None:
@@ -153,7 +174,9 @@ def _page(report: Report, fix: bool) -> str:
     elif fix and report.healed:
         lines.append(f"Healed: {report.healed}. Nothing is left.")
     elif report.left:
-        lines.append("`python -m scripts.doctor --fix` heals it.")
+        lines.append(
+            f"`python -m scripts.doctor{' --stores' if report.invariants[STORE_INVARIANT] else ''} --fix` heals it."
+        )
     if fix and report.waiting:
         lines.append(
             f"{counted(report.waiting, 'page')} {'waits' if report.waiting == 1 else 'wait'} for an embed worker."
@@ -165,9 +188,10 @@ def main() -> int:
     """The command line."""
     parser = command_line.parser("python -m scripts.doctor", __doc__)
     parser.add_argument("--fix", action="store_true", help="set right what is wrong")
+    parser.add_argument("--stores", action="store_true", help="compare vector stores of OpenAI too; asks OpenAI")
     parser.add_argument("--json", action="store_true", help="for programs")
     given = parser.parse_args()
-    return command_line.run(doctor(fix=given.fix, as_json=given.json))
+    return command_line.run(doctor(fix=given.fix, as_json=given.json, stores=given.stores))
 
 
 if __name__ == "__main__":

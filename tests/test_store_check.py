@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from core.keys import Keys
 from core.outputs.vector_store.io.store_check import CheckedDomain, check_store
 from core.outputs.vector_store.store_files import VectorStoreMissing, VectorStoreUnavailable
 from core.outputs.vector_store.store_findings import StoreFinding, StoreProblem
+from core.runs.run import source_scope
+from core.settings import Settings
+from core.sources.io.domain_file import parse_domain
+from core.sources.io.domain_setup import add_domain
 from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
+from core.store import connect
+from scripts import doctor
+from tests import commands
 from tests.embed_scene import EmbedScene
 from tests.openai_store_server import OpenAiStoreServer
 
@@ -166,3 +175,49 @@ async def test_map_without_a_download(scene: EmbedScene) -> None:
     scene.storage.map_file(scene.source, FileRow).unlink()
 
     assert await check(scene, fix=True) == []
+
+
+# ── the doctor ──
+
+
+async def told(capsys: pytest.CaptureFixture[str], *, fix: bool = False) -> tuple[int, dict[str, int], list[str]]:
+    """Exit code, findings and notes."""
+    capsys.readouterr()
+    code = await doctor.doctor(fix=fix, as_json=True, stores=True)
+    said = json.loads(capsys.readouterr().out)
+    return code, said["findings"], said["notes"]
+
+
+async def test_doctor_compares_stores(
+    settings: Settings,
+    redis: connect.Client,
+    keys: Keys,
+    scene: EmbedScene,
+    openai_server: OpenAiStoreServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With --stores the doctor tells what differs and heals it; a source in a run and a lost store are left."""
+    source = {"source_id": "docs", "site_url": "https://contoso.sharepoint.com/sites/demo"}
+    domain = {
+        "id": "DOMAIN01",
+        "index": "openai",
+        "vector_store_id": scene.store_id,
+        "file_sources": [{**source, "sharepoint_url_part": "/Shared Documents"}],
+    }
+    commands.adopt(monkeypatch, settings, **openai_server.environment)
+    await add_domain(settings, redis, keys, parse_domain(json.dumps(domain), "/"))
+    openai_server.delete_file(scene.rows()["u0"].openai_file_id)
+    expected = {str(StoreProblem.ROW_WITHOUT_FILE): 1}
+
+    await redis.hset(keys.runs_open, source_scope("DOMAIN01.docs"), "jb_1")
+    code, findings, notes = await told(capsys, fix=True)
+    assert (code, findings, any("being crawled" in one for one in notes)) == (1, {}, True)
+    await redis.hdel(keys.runs_open, source_scope("DOMAIN01.docs"))
+
+    assert (await told(capsys))[:2] == (1, expected)
+    assert (await told(capsys, fix=True))[:2] == (0, expected)
+    assert (await told(capsys))[:2] == (0, {})
+    openai_server.stores.clear()
+    code, findings, notes = await told(capsys)
+    assert (code, findings, any("no vector store" in one for one in notes)) == (1, {}, True)

@@ -62,6 +62,17 @@ async def open_openai_store(
         yield store
 
 
+@contextlib.asynccontextmanager
+async def open_existing_store(
+    settings: Settings, store_id: str, sleep: Sleep = asyncio.sleep
+) -> AsyncIterator[OpenAiStore]:
+    """Open a store by its id, and never make one; raises as `open_openai_store` does."""
+    async with open_calls(settings, sleep) as calls:
+        store = OpenAiStore(calls, store_id, settings.openai_wait_seconds)
+        await store.check()
+        yield store
+
+
 async def _created(calls: OpenAiCalls, domain: StoreOwner) -> str:
     """Make the store, once: of several processes one makes it, and the others find its id in the domain.json."""
     await asyncio.to_thread(domain.folder.mkdir, parents=True, exist_ok=True)

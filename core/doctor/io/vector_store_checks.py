@@ -1,0 +1,62 @@
+"""Compare the vector stores of OpenAI with the map files, for every domain that has one; asks OpenAI."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from core.keys import Keys
+from core.outputs.vector_store.io.openai_setup import open_existing_store
+from core.outputs.vector_store.io.store_check import CheckedDomain, check_store
+from core.outputs.vector_store.store_files import VectorStoreMissing, VectorStoreUnavailable
+from core.outputs.vector_store.store_findings import StoreFinding
+from core.runs.io.run_store import RunStore
+from core.runs.run import source_scope
+from core.settings import Settings
+from core.sources.io.domain_store import DomainStore, StoredDomain
+from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.store.connect import Client
+
+OPENAI = "openai"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreTrouble:
+    """A store that could not be compared; the sentence says why."""
+
+    domain_id: str
+    sentence: str
+
+
+class VectorStoreChecks:
+    """Checks the stores of all domains with the index `openai`."""
+
+    def __init__(self, client: Client, keys: Keys, settings: Settings) -> None:
+        self._domains = DomainStore(client, keys)
+        self._runs = RunStore(client, keys)
+        self._settings = settings
+        self._storage = CrawlerStorage.of(settings)
+
+    async def check_all(self, *, fix: bool) -> AsyncIterator[StoreFinding | StoreTrouble]:
+        """Yield what is wrong, with `fix` after its repair; and which store could not be compared."""
+        for domain in await self._domains.read_many(await self._domains.ids()):
+            if domain.vector_store.index == OPENAI and domain.vector_store.id:
+                async for found in self._check(domain, fix):
+                    yield found
+
+    async def _check(self, domain: StoredDomain, fix: bool) -> AsyncIterator[StoreFinding | StoreTrouble]:
+        scopes = await self._runs.open_ids()
+        busy = [_own_name(domain, sid) for sid in domain.sources if source_scope(sid) in scopes]
+        if busy:
+            yield StoreTrouble(domain.id, f"{', '.join(busy)} of {domain.id} is being crawled; check it afterwards.")
+        checked = CheckedDomain(domain.id, [_own_name(domain, sid) for sid in domain.sources], busy)
+        try:
+            async with open_existing_store(self._settings, domain.vector_store.id) as store:
+                async for finding in check_store(store, self._storage, checked, fix=fix):
+                    yield finding
+        except (VectorStoreMissing, VectorStoreUnavailable) as error:
+            yield StoreTrouble(domain.id, f"{domain.id}: {error}")
+
+
+def _own_name(domain: StoredDomain, sid: str) -> str:
+    return sid.removeprefix(f"{domain.id}.")
