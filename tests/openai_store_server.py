@@ -149,6 +149,11 @@ class OpenAiStoreServer:
         """The next such request is never answered, and nothing is done."""
         return self._fault(what, "hang", times)
 
+    def heal(self) -> None:
+        """Nothing goes wrong any more."""
+        with self._lock:
+            self._faults.clear()
+
     def hold(self) -> Self:
         """Files that are attached from now on stay in progress until `release`."""
         self.polls = HELD
