@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from core.sources.sharepoint.step_results import DownloadCounts
 from tests.sharepoint_copies import SharePointCopies, after
 from tests.sharepoint_server import DOWNLOAD, LISTING, SharePointServer
 
+PATIENCE_SECONDS = 60.0
 OLD = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
 
 
@@ -423,3 +425,54 @@ async def test_stop_loses_nothing(looks: int, copies: SharePointCopies, server: 
     await copies.download()
     assert set(copies.files()) == {"02_embedded/Reports/Q1.docx", "02_embedded/plan.txt"}
     assert copies.files()["02_embedded/plan.txt"] == b"new plan.txt"
+
+
+# ── many at once ──
+
+
+async def test_downloads_run_at_once(copies: SharePointCopies, server: SharePointServer) -> None:
+    """As many files are under way at once as are allowed, and no more."""
+    for number in range(6):
+        server.file(f"many/{number}.txt", b"x")
+    holds = [server.hold(on=DOWNLOAD) for _ in range(3)]
+    running = asyncio.create_task(copies.download(downloads_at_once=3))
+    for hold in holds:
+        assert await asyncio.to_thread(hold.reached.wait, PATIENCE_SECONDS)
+    assert len(server.downloads) == 3
+    for hold in holds:
+        hold.release()
+    statistics = await running
+
+    assert counted(statistics.download) == {"added": 9, "downloaded": 9}
+
+
+async def test_throttled_downloads_all_arrive(copies: SharePointCopies, server: SharePointServer) -> None:
+    """A server that throttles gets its pause, and every file is there at the end."""
+    server.throttle(0, on=DOWNLOAD, times=2)
+    statistics = await copies.download()
+
+    assert counted(statistics.download) == {"added": 3, "downloaded": 3}
+
+
+async def test_cancelled_step_leaves_everything_whole(copies: SharePointCopies, server: SharePointServer) -> None:
+    """A step whose task is cancelled ends its threads and leaves nothing half done; the next run completes it."""
+    hold = server.hold(on=DOWNLOAD)
+    running = asyncio.create_task(copies.download(downloads_at_once=1))
+    assert await asyncio.to_thread(hold.reached.wait, PATIENCE_SECONDS)
+    running.cancel()
+    hold.release()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert list(copies.folder.glob(".incoming/*")) == []
+    await copies.download()
+
+    assert len(copies.files()) == 3
+
+
+async def test_two_downloads_of_one_source_lose_nothing(copies: SharePointCopies, server: SharePointServer) -> None:
+    """Two processes that download the same source at once end with every file and one row for each."""
+    other = SharePointCopies(server, copies.settings, copies.storage.root)
+    await asyncio.gather(copies.download(), other.download())
+
+    assert len(copies.rows()) == len(copies.files()) == 3
+    assert copies.map_text().count("\n") == 4

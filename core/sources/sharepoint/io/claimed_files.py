@@ -7,6 +7,8 @@ again. So two files may swap their names. Blocks: for threads; several may at on
 from __future__ import annotations
 
 import contextlib
+import os
+import stat
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,13 +30,17 @@ class ClaimedFiles:
         self.mirror = mirror
         self.rows = rows
         self._paths = mirror.paths
+        self._begin = f"{mirror.crawler_folder}/"
         self._append = append
         self._lock = threading.RLock()
 
     # ── looking ──
 
     def has_download(self, row: FileRow) -> bool:
-        """Is on the disk what was downloaded for this row, of the size that it had?"""
+        """Is on the disk what was downloaded for this row, of the size that it had?
+
+        A quick look, at every row of a source; the integrity check looks closely.
+        """
         path = self._paths.from_map(row.file_relative_path)
         if path is None:
             return False
@@ -46,8 +52,11 @@ class ClaimedFiles:
 
     def is_file(self, path: PurePosixPath, size: str = "") -> bool:
         """Is a regular file there, of this size if one is given?"""
-        found = self.mirror.status(path)
-        return found is not None and found.is_regular and size in ("", str(found.size))
+        try:
+            found = os.lstat(self._begin + "/".join(path.parts))
+        except OSError:
+            return False
+        return stat.S_ISREG(found.st_mode) and size in ("", str(found.st_size))
 
     def read(self, path: PurePosixPath) -> bytes:
         """Return the content of a file."""

@@ -11,6 +11,7 @@ import functools
 import logging
 from contextlib import ExitStack
 
+from core.sources.sharepoint.change_detection import ItemChange
 from core.sources.sharepoint.coverage import coverage_text
 from core.sources.sharepoint.io import map_files
 from core.sources.sharepoint.io.claimed_files import ClaimedFiles
@@ -119,11 +120,22 @@ class _SourceDownload:
         """Fill the table with what must be downloaded."""
         if self._source.source_type is SharePointType.LISTS:
             write_export(self._mirror, self._listing)
-        if not is_full:
-            self._check_of_disk.settle()  # a file that is elsewhere is moved, and not downloaded
+        if self._find_wanted(wanted, is_full) and not is_full:
+            # What is missing here may only be elsewhere, or not written down: it is moved then, and not downloaded.
+            self._check_of_disk.settle()
+            self._find_wanted(wanted, is_full)
+
+    def _find_wanted(self, wanted: RowTable[SharePointRow], is_full: bool) -> bool:
+        """Fill the table; tell whether something is missing here."""
+        self._counts.unchanged = self._counts.skipped_types = 0
+        self._step.statistics.coverage.file_types.clear()
+        wanted.clear()
+        missing = False
         began_ts = self._step.began_ts or self._step.now()
-        items = wanted_items(self._listing, self._files, self._counts, is_full=is_full, began_ts=began_ts)
-        wanted.add_all(row for _, row in items)
+        for change, row in wanted_items(self._listing, self._files, self._counts, is_full=is_full, began_ts=began_ts):
+            missing |= change is ItemChange.ADDED
+            wanted.add(row)
+        return missing
 
     # ── removing ──
 
