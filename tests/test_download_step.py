@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.settings import Settings
-from core.sources.sharepoint.io import throttle_gate
+from core.sources.sharepoint.io import item_downloads, throttle_gate
 from core.sources.sharepoint.io.download_step import FULL
 from core.sources.sharepoint.step_results import DownloadCounts
 from tests.sharepoint_copies import SharePointCopies, after
@@ -476,3 +476,26 @@ async def test_two_downloads_of_one_source_lose_nothing(copies: SharePointCopies
 
     assert len(copies.rows()) == len(copies.files()) == 3
     assert copies.map_text().count("\n") == 4
+
+
+async def test_dead_server_is_not_asked_for_every_file(
+    copies: SharePointCopies,
+    server: SharePointServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """After some downloads in a row that nobody answered the rest waits for the next run, and nothing is removed."""
+    monkeypatch.setattr(item_downloads, "MOST_UNAVAILABLE", 2)
+    await copies.download()
+    for number in range(20):
+        server.file(f"many/{number:02}.txt", b"x")
+    server.delete("plan.txt")
+    server.drop(on=DOWNLOAD, times=1000)
+    statistics = await copies.download(downloads_at_once=1)
+
+    assert (statistics.status, statistics.download.failed) == ("incomplete", 2)
+    assert "downloads in a row failed" in statistics.error
+    assert statistics.error in caplog.text
+    assert set(copies.files()) == {f"02_embedded/{n}" for n in ("Reports/Q1.docx", "Reports/Q2.docx", "plan.txt")}
+    server.heal()
+    assert counted((await copies.download()).download) == {"added": 20, "downloaded": 20, "unchanged": 2, "removed": 1}

@@ -35,7 +35,7 @@ from core.sources.sharepoint.stored_source import StoredSource
 log = logging.getLogger("crawler")
 
 FULL, INCREMENTAL = "full", "incremental"
-STOPPED, SKIPPED, DONE = "stopped", "skipped", "done"
+STOPPED, SKIPPED, INCOMPLETE, DONE = "stopped", "skipped", "incomplete", "done"
 
 
 async def download(
@@ -108,8 +108,11 @@ class _SourceDownload:
             await asyncio.to_thread(self._writer.start)
             await asyncio.to_thread(self._compare, wanted, is_full)
             await self._downloads.bring_all(wanted)
-            await self._remove(gone)
-            await self._check()
+            if self._downloads.problem:
+                self._give_up()
+            else:
+                await self._remove(gone)
+                await self._check()
             await asyncio.to_thread(self._writer.finish, lambda row: row.sharepoint_unique_file_id not in gone)
         self._tell()
         return self._counts
@@ -136,6 +139,11 @@ class _SourceDownload:
             missing |= change is ItemChange.ADDED
             wanted.add(row)
         return missing
+
+    def _give_up(self) -> None:
+        statistics = self._step.statistics
+        statistics.error, statistics.status = self._downloads.problem, INCOMPLETE
+        log.error("❌ %s → %s", statistics.error, self._source.source_id)
 
     # ── removing ──
 

@@ -25,13 +25,15 @@ from core.sources.sharepoint.io.step import Step
 from core.sources.sharepoint.local_paths import LocalPaths, PathRefused
 from core.sources.sharepoint.map_rows import FileRow, SharePointRow
 from core.sources.sharepoint.page_html import encode_original
-from core.sources.sharepoint.remote_items import DownloadFailed, RemoteItem, SharePointStopped
+from core.sources.sharepoint.remote_items import DownloadFailed, RemoteItem, SharePointStopped, SharePointUnavailable
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.time_stamps import timestamp_text, utc_text
 
 log = logging.getLogger("crawler")
 
 TOO_LONG = "The path is longer than this file system takes. The file is kept by a shorter name and is not embedded."
+MOST_UNAVAILABLE = 20
+"""Downloads in a row for which the server could not be asked, after all tries: then the rest waits for the next run."""
 _READ_AHEAD = 200
 
 
@@ -55,6 +57,9 @@ class ItemDownloads:
     files: ClaimedFiles
     paths: LocalPaths
     step: Step
+    problem: str = ""
+    """Why the downloads were given up."""
+    _unavailable: int = 0
     _is_left: threading.Event = field(default_factory=threading.Event)
     """The step ends early, whatever the run says."""
 
@@ -86,7 +91,7 @@ class ItemDownloads:
             nonlocal done
             while not self.should_stop() and (row := await rows.next()) is not None:
                 outcome = await asyncio.get_running_loop().run_in_executor(threads, self._try, row)
-                done += 1
+                done += outcome is not DownloadOutcome.STOPPED
                 if outcome is DownloadOutcome.FAILED:
                     failed.add(row)
                 else:
@@ -124,8 +129,18 @@ class ItemDownloads:
             if self.should_stop():
                 return DownloadOutcome.STOPPED
             self._record_failure(row, str(error))
+            self._give_up_if_in_vain(error)
             return DownloadOutcome.FAILED
+        self._unavailable = 0
         return DownloadOutcome.CHANGED if is_known else DownloadOutcome.ADDED
+
+    def _give_up_if_in_vain(self, error: Exception) -> None:
+        """A server that is down would let every single download wait for all of its tries."""
+        is_unavailable = isinstance(error.__cause__, SharePointUnavailable)
+        self._unavailable = self._unavailable + 1 if is_unavailable else 0
+        if self._unavailable >= MOST_UNAVAILABLE and not self._is_left.is_set():
+            self.problem = f"{self._unavailable} downloads in a row failed, the others wait for the next crawl: {error}"
+            self._is_left.set()
 
     def bring(self, row: SharePointRow) -> FileRow:
         """Download an item to its place and write it down. Raises PathRefused, DownloadFailed, SharePointStopped."""

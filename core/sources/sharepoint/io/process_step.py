@@ -46,6 +46,7 @@ HEAD_CHARS = 20_000
 async def process(storage: CrawlerStorage, source: StoredSource, step: Step) -> ProcessCounts:
     """Make the files of a source that are embedded."""
     counts = step.statistics.process
+    step.statistics.coverage.web_parts.clear()
     if not source.source_type.is_processed:
         return counts
     with ExitStack() as opened:
