@@ -35,9 +35,9 @@ ROLES = (
     "workers.web ",
     "workers.webhooks ",
     "--parent",
-    "scripts.sample_site",
     "valkey-server",
 )
+SAMPLE = "scripts.sample_site"
 PARSE_CHILD = "core.runtime.parse_child"
 SHELLS = ("bash", "/bin/sh")
 
@@ -117,12 +117,12 @@ class Up:
             time.sleep(0.25)  # each look reads all processes of the machine
 
     def until_running(self) -> None:
-        """Wait until every process of the Procfile runs."""
+        """Wait until every process of the Procfile runs, and the server."""
         self.until(lambda: self._runs(*ROLES))
 
     def until_busy(self) -> None:
         """Wait until every kind of process runs, with something to parse."""
-        self.until(lambda: self._runs(*ROLES, PARSE_CHILD))
+        self.until(lambda: self._runs(*ROLES, SAMPLE, PARSE_CHILD))
 
     def _runs(self, *roles: str) -> bool:
         lines = [line for line in map(_words, self.processes()) if not line.startswith(SHELLS)]
@@ -165,6 +165,13 @@ def ups(tmp_path: Path) -> Iterator[Callable[..., Up]]:
             with contextlib.suppress(psutil.Error):
                 process.kill()
         up.shell.wait()
+
+
+@pytest.fixture
+def own_feeds(tmp_path: Path) -> None:
+    """A feed of one's own, so that there is no sample to fetch and to parse."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "feeds.toml").write_text('[categories]\nmine = ["http://127.0.0.1:9/feed"]\n')
 
 
 # ── ways to end ──
@@ -341,10 +348,11 @@ def test_next_up_waits_for_the_guard_of_a_killed_one(ups: Callable[..., Up]) -> 
     assert "already running" not in again.log
 
 
+@pytest.mark.usefixtures("own_feeds")
 def test_next_up_waits_for_the_workers_of_one_killed_with_its_guard(ups: Callable[..., Up]) -> None:
     """The old processes end and do not join the new ones; a sentence tells why it takes a moment."""
     up = ups(f"exec {UP}")
-    up.until_busy()
+    up.until_running()
     before = {process.pid for process in up.processes()}
     timer = up.find("workers.timer")
     assert timer
@@ -366,13 +374,12 @@ def test_next_up_waits_for_the_workers_of_one_killed_with_its_guard(ups: Callabl
 # ── the HTTP API ──
 
 
-def test_http_api_stops_nothing_else(ups: Callable[..., Up], tmp_path: Path) -> None:
+@pytest.mark.usefixtures("own_feeds")
+def test_http_api_stops_nothing_else(ups: Callable[..., Up]) -> None:
     """A taken port is a sentence and waited for; a killed API is started again; everything else goes on.
 
-    With feeds of one's own, so without the sample. Hanging up ends everything.
+    Hanging up ends everything.
     """
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "feeds.toml").write_text('[categories]\nmine = ["http://127.0.0.1:9/feed"]\n')
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -412,6 +419,7 @@ class Slow(BaseHTTPRequestHandler):
         """Nothing."""
 
 
+@pytest.mark.usefixtures("own_feeds")
 @pytest.mark.parametrize("end", [_ctrl_c, pytest.param(_kill, marks=pytest.mark.full)], ids=["ctrl-c", "kill -9"])
 def test_end_in_the_middle_of_a_job_is_no_traceback(ups: Callable[..., Up], end: Callable[[Up], None]) -> None:
     """The job comes to its end, or goes back to its queue, without a traceback; its process ends too."""
@@ -421,7 +429,7 @@ def test_end_in_the_middle_of_a_job_is_no_traceback(ups: Callable[..., Up], end:
         threading.Thread(target=site.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{site.server_address[1]}/"
         up = ups(f"exec {UP}", FETCH_ALLOWED_HOSTS="127.0.0.1", FETCH_TIMEOUT_SECONDS="60")
-        up.until_busy()
+        up.until_running()
         environment = os.environ | {"PERSISTENT_STORAGE_PATH": str(up.folder), "FETCH_ALLOWED_HOSTS": "127.0.0.1"}
         subprocess.run(
             [sys.executable, "-m", "scripts.domain", "add", url], cwd=ROOT, env=environment, check=True, timeout=60
