@@ -16,18 +16,20 @@ from core.errors import FreshetError, NotFound
 from core.outputs.vector_store.crawl_report import CrawledSource, ReportName, is_reported, report_json
 from core.outputs.vector_store.io.report_archive import ReportArchive
 from core.runs.run import Run, RunKind, RunStatus
-from core.runtime.context import Context
+from core.runtime.context import Context, open_context
 from core.settings import Settings
 from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_crawl import DomainCrawl
 from core.sources.io.domain_file import parse_domain
 from core.sources.io.domain_setup import add_domain, remove_domain
+from core.sources.io.domain_steps import DomainSteps
 from core.sources.sharepoint.step_names import StepName
 from core.store.connect import Client
 from scripts import domain_crawl, domain_reports
 from tests.api import ApiServer
 from tests.form_client import PAGE
+from tests.sharepoint_server import SharePointServer
 from tests.site import FILLER
 
 NAME = ReportName(1_736_951_100, "TEST01", "all", "full")
@@ -132,7 +134,7 @@ async def test_crawl_leaves_a_report(shelf: Context) -> None:
         "scope": "all",
         "source_id": "",
         "source_type": "folder_sources",
-        "retry_batches": "3",
+        "retry_batches": 3,
     }
     assert (told["report_id"], told["run_id"], told["status"], told["ok"]) == (stored.id, run.id, "succeeded", True)
     assert told["timing"]["started_utc"].endswith("Z")
@@ -257,6 +259,43 @@ async def test_reports_outlive_their_domain(shelf: Context, redis: Client) -> No
     await remove_domain(shelf.settings, redis, shelf.keys, "Shelf_01")
 
     assert len(ReportArchive(shelf.settings).list("Shelf_01")) == 1
+
+
+async def test_report_of_sharepoint_sources(settings: Settings, redis: Client) -> None:
+    """What each step did, what was seen and not indexed, and nine map files; the scope is in the name."""
+    with SharePointServer() as server:
+        for path in ("Reports/Q1.md", "tool.exe"):
+            server.file(path, f"# Q1\n\n{FILLER}".encode())
+        server.item_list("Tasks")
+        server.row(Title=f"Replace it. {FILLER}")
+        server.pages()
+        server.page("Home.aspx", "Home", wiki=f"<p>{FILLER}</p>")
+        site = {"site_url": server.site_url}
+        domain = {
+            "id": "DOMAIN01",
+            "file_sources": [{"source_id": "docs", "sharepoint_url_part": "/Shared Documents", **site}],
+            "list_sources": [{"source_id": "tasks", "list_name": "Tasks", **site}],
+            "sitepage_sources": [{"source_id": "pages", **site}],
+        }
+        wanted = settings.model_copy(update={**server.settings(), "embedder": "none"})
+        async with open_context(wanted) as context:
+            await add_domain(wanted, redis, context.keys, parse_domain(json.dumps(domain), "/"))
+            for asked in (CrawlParameters(), CrawlParameters(scope="files")):
+                chosen = await DomainSteps(context).select("DOMAIN01", asked)
+                crawling = DomainCrawl(context, "DOMAIN01", chosen.sids, CrawlMode.INCREMENTAL, asked=asked)
+                assert (await crawling.run()).status is RunStatus.SUCCEEDED
+    archive = ReportArchive(settings)
+    files, whole = (archive.read(one.id) for one in archive.list("DOMAIN01"))
+
+    assert [one["source_id"] for one in whole["sources"]] == ["docs", "tasks", "pages"]
+    docs, tasks, pages = whole["sources"]
+    assert (docs["download"]["downloaded"], docs["download"]["skipped_types"], docs["embed"]["embedded"]) == (1, 1, 1)
+    assert (tasks["process"]["processed"], pages["process"]["processed"]) == (1, 1)
+    assert docs["coverage"]["file_types"] == {"exe": 1}
+    assert len(whole["files"]) == 9
+    assert files["report_id"].endswith("_DOMAIN01_files_incremental")
+    assert [one["source_id"] for one in files["sources"]] == ["docs"]
+    assert files["sources"][0]["download"]["unchanged"] == 1
 
 
 # ── people and programs ─────────────────────────────────────────────────────────────────────────

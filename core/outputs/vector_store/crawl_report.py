@@ -86,7 +86,8 @@ def report_json(
     files: Sequence[str],
 ) -> dict[str, Any]:
     """Return what report.json says. Times are ISO 8601 in UTC; nothing secret is in it."""
-    parameters = CrawlParameters.of(run.parameters).told()
+    asked = CrawlParameters.of(run.parameters)
+    parameters: dict[str, Any] = {**asked.told(), "retry_batches": asked.retry_batches}
     if run.source:
         parameters["source_id"] = run.source.removeprefix(f"{run.domain}.")
     return {
