@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -131,10 +132,14 @@ async def test_one_command(indexed: Tenant) -> None:
         "Q1 2024.docx",
         "notes.md",
     ]
-    ends = {"grommet": "Q1%202024.docx", "alternator": "notes.md", "flywheel": "ID=1", "sprocket": "Home.aspx"}
-    for word, end in ends.items():
-        found = json.loads((await indexed.run("scripts.search", word, "--json")).stdout)
-        assert [page["url"].endswith(end) for page in found["results"]] == [True], word
+    [archive] = (indexed.storage / "reports" / "crawls").glob(f"*_{DOMAIN}_all_incremental.zip")
+    with zipfile.ZipFile(archive) as opened:
+        report = json.loads(opened.read("report.json"))
+        assert sum(name.endswith("_map.csv") for name in opened.namelist()) == len(FOLDERS) * len(MAPS)
+    assert len(report["sources"]) == len(FOLDERS)
+    found = json.loads((await indexed.run("scripts.search", "grommet alternator flywheel sprocket", "--json")).stdout)
+    ends = sorted(page["url"].rpartition("/")[2] for page in found["results"])
+    assert ends == ["DispForm.aspx?ID=1", "Home.aspx", "Q1%202024.docx", "notes.md"]
 
 
 async def test_a_second_crawl_changes_nothing(indexed: Tenant) -> None:
