@@ -15,6 +15,7 @@ from core.runtime.terminal import echo
 from core.settings import Settings
 from core.sources.io.domain_report import DomainReport, read_report, report_json
 from core.sources.io.domain_take_up import DomainTakeUp
+from core.sources.io.source_kinds import SOURCES
 from core.store.connect import Client
 from core.urls.pace import Paces
 from core.urls.secrets import redact
@@ -65,7 +66,9 @@ def _paces(report: DomainReport, paces: Paces) -> list[str]:
     """Return how often each source is listed, if that was set, and how quickly its host is asked."""
     lines = []
     for source in report.overview.sources:
-        pace = paces.of_url(source.location)
+        # What reads local copies, or asks by a client with a gate of its own, has no gap.
+        kind = SOURCES.get(source.kind)
+        pace = None if kind and kind.needs_no_requests else paces.of_url(source.location)
         words = [f"listed every {span(source.interval_seconds)}"] if source.interval_seconds else []
         words += [f"requests to {pace.place}: {gap_text(pace)}"] if pace else []
         lines += [f"  {source.id}: {'; '.join(words)}"] if words else []
