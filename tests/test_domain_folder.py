@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import stat
@@ -21,6 +22,7 @@ from core.sources.io.domain_setup import AddedDomain, add_domain, remove_domain
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.domain_take_up import DomainTakeUp, DomainWatch, set_vector_store_id
 from core.sources.io.source_store import SourceStore
+from core.store.commit import Leases
 from core.store.connect import Client
 
 SITE = {"source_id": "Site", "url": "https://docs.example.org/"}
@@ -232,6 +234,25 @@ async def test_watch_takes_up_each_file_once(
 
     assert named == 1
     assert await DomainStore(redis, keys).ids() == ["DOMAIN01", "bad"]
+
+
+async def test_nobody_waits_for_a_crawl(settings: Settings, redis: Client, keys: Keys) -> None:
+    """A source that left the file is being crawled: the timer and people go on, and it goes when that has ended."""
+    await add(settings, redis, keys)
+    leases, watch = Leases(redis, keys), DomainWatch(settings, redis, keys, patience_seconds=0.05)
+    taken = await leases.acquire("source_DOMAIN01.Site")
+    assert taken is not None
+    put(settings, {"web_sources": [SITE | {"source_id": "other"}]})
+    await watch.look()
+    problem = await take_up(settings, redis, keys).one_if_usable("DOMAIN01", patience_seconds=0.05)
+    before = await SourceStore(redis, keys).ids()
+    await leases.release(taken[0])
+    async with asyncio.timeout(60):
+        while "DOMAIN01.Site" in await SourceStore(redis, keys).ids():
+            await watch.look()
+
+    assert "is being taken up" in problem
+    assert "DOMAIN01.Site" in before
 
 
 # ── the vector store ────────────────────────────────────────────────────────────────────────────

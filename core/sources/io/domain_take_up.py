@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
+from core.errors import FreshetError
 from core.keys import Keys
 from core.settings import Settings
 from core.sources.domain_schema import DomainFileError
@@ -21,6 +22,7 @@ from core.store.connect import Client
 
 log = logging.getLogger("store")
 
+PATIENCE_SECONDS = 5.0
 YOUNGER_SECONDS = 1.0
 """The clocks of a disk and of Redis may differ by so much."""
 
@@ -52,10 +54,15 @@ class DomainTakeUp:
         log.info("📁 Took up %s → %s", file.path, domain_id)
         return added
 
-    async def one_if_usable(self, domain_id: str) -> str:
-        """Do the same; return the sentence, if the store has a configuration to go on with, else raise it."""
+    async def one_if_usable(self, domain_id: str, patience_seconds: float = PATIENCE_SECONDS) -> str:
+        """Do the same; return a sentence, if the store has a configuration to go on with, else raise it.
+
+        Whoever asks does not wait for the end of a crawl whose source is no longer in the file.
+        """
         try:
-            await self.one(domain_id)
+            await asyncio.wait_for(self.one(domain_id), patience_seconds)
+        except TimeoutError:
+            return f"{self._folders.path(domain_id)}: is being taken up; a source that goes is being crawled."
         except DomainFileError as error:
             if await self._store.read(domain_id) is None:
                 raise
@@ -72,21 +79,38 @@ class DomainTakeUp:
         for domain_id in domain_ids:
             try:
                 await self.one(domain_id)
-            except DomainFileError as error:
+            except FreshetError as error:
                 problems.append(str(error))
         return problems
 
 
 class DomainWatch:
-    """Looks again and again whether a file is new, by its time and size, and takes it up once."""
+    """Looks again and again whether a file is new, by its time and size, and takes it up once.
 
-    def __init__(self, settings: Settings, client: Client, keys: Keys) -> None:
+    A source that goes may be crawled for hours; that is waited for in the background.
+    """
+
+    def __init__(
+        self, settings: Settings, client: Client, keys: Keys, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
+        self._patience_seconds = patience_seconds
+        self._task: asyncio.Task[None] | None = None
         self._folders = DomainFolders(settings.persistent_storage_path)
         self._take_up = DomainTakeUp(settings, client, keys, is_own_command=False)
         self._seen: dict[str, tuple[int, int]] = {}
 
     async def look(self) -> None:
-        """Take up what is new since the last look; a file that cannot be used is named once."""
+        """Take up what is new since the last look, as far as there is time; the rest goes on meanwhile."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._take_up_new())
+        done, _ = await asyncio.wait((self._task,), timeout=self._patience_seconds)
+        if done:
+            self._task = None
+            for task in done:
+                task.result()
+
+    async def _take_up_new(self) -> None:
+        """Take up what is new; a file that cannot be used is named once."""
         stamps = await asyncio.to_thread(self._folders.stamps)
         changed = [domain_id for domain_id, stamp in stamps.items() if self._seen.get(domain_id) != stamp]
         self._seen = stamps
