@@ -35,6 +35,12 @@ class SharePointType(StrEnum):
         return embedded if is_embedded_as_it_is else originals
 
     @property
+    def subfolders(self) -> tuple[str, ...]:
+        """The folders of a source."""
+        embedded, failed = CFG.PERSISTENT_STORAGE_PATH_EMBEDDED_SUBFOLDER, CFG.PERSISTENT_STORAGE_PATH_FAILED_SUBFOLDER
+        return tuple(dict.fromkeys((self.download_folder, embedded, failed)))
+
+    @property
     def is_processed(self) -> bool:
         """Does the process step make files of the originals?"""
         return self is not SharePointType.FILES

@@ -59,7 +59,7 @@ class MirrorStorage:
         """Make the folders of the source, and remove the downloads that killed processes left."""
         self.crawler_folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
         parts = self.paths.folder.parts
-        for name in SUBFOLDERS:
+        for name in self.paths.source_type.subfolders:
             self._folders.make((*parts, name))
         with folder_lock.held(self.folder, LOCK_SECONDS):
             self._folders.make((*parts, INCOMING))
@@ -73,6 +73,8 @@ class MirrorStorage:
             shutil.rmtree(self._own_incoming, ignore_errors=True)
             os.close(self._lock)
             self._lock = -1
+            with contextlib.suppress(OSError), folder_lock.held(self.folder, LOCK_SECONDS):
+                (self.folder / INCOMING).rmdir()  # unless others download
 
     # ── names ──
 
