@@ -19,7 +19,6 @@ from core.errors import FailCode, FailDetail
 from core.models import Failed, FetchResult, ListingBatch, ListingEnd, Ref, RejectedUrl
 from core.registry.record import Item
 from core.settings import Settings
-from core.sources.io import sharepoint_steps
 from core.sources.io.local_files import LocalFiles
 from core.sources.io.sharepoint_map import MapErrors, map_digest
 from core.sources.io.source import UNCHANGED, Source
@@ -85,16 +84,24 @@ class SharePointSource(Source):
 
     # ── steps ──
 
+    # Imported where they run: every process knows all sources, and the steps with the parsers are a fifth of its start.
+
     async def prepare(self, step: Step) -> str:
         """Download what has changed, and make of it what is embedded; a site that cannot be asked is skipped."""
+        from core.sources.io import sharepoint_steps
+
         return await sharepoint_steps.prepare(self._context, self._stored, step)
 
     async def publish(self, step: Step) -> str:
         """Bring the vector store of the domain up to date."""
+        from core.sources.io import sharepoint_steps
+
         return await sharepoint_steps.publish(self._context, self._stored, step)
 
     async def planned_changes(self, mode: str) -> PlannedChanges:
         """List the source and compare, in temporary map files; nothing is downloaded."""
+        from core.sources.io import sharepoint_steps
+
         return await sharepoint_steps.planned_changes(self._context, self._stored, mode)
 
     # ── listing ──
