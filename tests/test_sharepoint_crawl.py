@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
+import os
 import subprocess
+import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +17,9 @@ import pytest
 
 from core.settings import Settings
 from core.store import connect
-from tests import commands, files
+from tests import commands, files, prefork
 from tests.openai_store_server import OpenAiStoreServer
-from tests.sharepoint_server import SharePointServer
+from tests.sharepoint_server import DOWNLOAD, SharePointServer
 
 DOMAIN = "DOMAIN01"
 FILLER = "The pump station reports its level every ten minutes to the office down the valley. " * 3
@@ -65,6 +68,19 @@ class Tenant:
 
     async def crawl(self, *more: str) -> subprocess.CompletedProcess[str]:
         return await self.run("scripts.domain", "crawl", DOMAIN, *more)
+
+    async def kill_when(self, is_time: Callable[[], bool]) -> None:
+        """Start a crawl, and kill it as soon as something is so."""
+        kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG"}}
+        variables = kept | {"PYTHONPATH": str(commands.ROOT)} | commands.environment(self.settings) | self.environment
+        with tempfile.TemporaryFile() as output:
+            command = ("scripts.domain", "crawl", DOMAIN)
+            process = await asyncio.to_thread(prefork.start, command, commands.ROOT, variables, output, output)
+            while not is_time():
+                assert process.poll() is None
+                await asyncio.sleep(0.005)
+            process.kill()
+            await asyncio.to_thread(process.wait)
 
     def source_folder(self, source: str) -> Path:
         return self.storage / "crawler" / DOMAIN / FOLDERS[source] / source
@@ -182,3 +198,35 @@ async def test_a_dead_site_is_skipped(tenant: Tenant) -> None:
     assert set(tenant.copies()) == set(before)
     found = json.loads((await tenant.run("scripts.search", "words of the other site", "--json")).stdout)
     assert found["results"]
+
+
+async def test_killed_while_it_downloads_or_uploads(tenant: Tenant) -> None:
+    """kill -9 at two places: one more run ends like one that nobody disturbed, and the store has nothing twice."""
+    with OpenAiStoreServer() as store:
+        tenant.environment |= store.environment
+        tenant.write_domain(index="openai")
+        hold = tenant.server.hold(on=DOWNLOAD)
+        await tenant.kill_when(hold.reached.is_set)
+        tenant.server.heal()
+        await tenant.kill_when(lambda: store.count("POST /files") > 0)
+
+        done = await tenant.crawl()
+
+        assert done.returncode == 0, done.stderr
+        [store_id] = store.stores
+        assert store.names(store_id) == ["1.md", "Home.html", "Q1 2024.docx", "notes.md"]
+        assert sorted(one.filename for one in store.files.values()) == store.names(store_id)
+        assert [row["filename"] for row in tenant.rows("docs_main", "vectorstore_map.csv")] == [
+            "Q1 2024.docx",
+            "notes.md",
+        ]
+        assert len(tenant.metadata()) == 4
+
+
+async def test_two_crawls_at_once(indexed: Tenant) -> None:
+    """Two commands at the same moment: every item is downloaded once, and both end well."""
+    first, second = await asyncio.gather(indexed.crawl(), indexed.crawl())
+
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert len(indexed.server.downloads) == 2
+    assert [len(indexed.rows(one, "vectorstore_map.csv")) for one in FOLDERS] == [2, 1, 1]

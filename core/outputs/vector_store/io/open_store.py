@@ -20,19 +20,20 @@ OPENAI = "openai"
 
 @asynccontextmanager
 async def open_store(
-    context: Context, domain_id: str, should_stop: Callable[[], bool] = lambda: False
+    context: Context, domain_id: str, should_stop: Callable[[], bool] = lambda: False, source: str | None = None
 ) -> AsyncIterator[VectorStore]:
     """Yield the store of a domain; one that the domain does not name yet is made, and its id written back.
 
-    Raises VectorStoreMissing if it does not exist any more, VectorStoreUnavailable if it cannot be used now, NotFound
-    if there is no such domain.
+    `source`: only the files of this source are wanted. Raises VectorStoreMissing if the store does not exist any more,
+    VectorStoreUnavailable if it cannot be used now, NotFound if there is no such domain.
     """
     domain = await DomainStore(context.client, context.keys).require(domain_id)
     if domain.vector_store.index == OPENAI:
         async with open_openai_store(context.settings, _at_openai(context, domain)) as store:
             yield store
     else:
-        async with open_redis_store(context, domain_id, domain.sources, should_stop) as own:
+        sids = domain.sources if source is None else [domain.source_id(source)]
+        async with open_redis_store(context, domain_id, sids, should_stop) as own:
             yield own
 
 

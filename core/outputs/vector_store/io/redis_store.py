@@ -43,6 +43,7 @@ WAIT_SECONDS = 120.0
 PAUSE_SECONDS = 0.5
 _HASH_CHARS = 12
 _READ = (Status.CRAWLED, Status.INDEXED)
+_LISTED = ("status", "contentHash", "indexedHash", "bodyHash", "listedVersion", "fetchUrl", "lastIndexed")
 _NOT_READ_YET = "It was not read yet; the next crawl reads and embeds it."
 _NO_ADDRESS = "Its URL is too long to be an address, so search cannot name it."
 _CHANGED = "It changed while it was embedded; the next crawl reads it again."
@@ -91,21 +92,28 @@ class RedisStore:
         """Yield every item of the domain's sources that search knows."""
         for sid in self._sids:
             async for item_ids in self._context.source_items.batches(sid):
-                items = [item for item in await self._context.items.read(item_ids) if item]
-                indexed = [item for item in items if _is_indexed(item)]
-                for item, indexed_ts in zip(indexed, await self._indexed_ts(indexed), strict=True):
-                    yield self._stored(item, sid, indexed_ts)
+                asked = [("HMGET", self._context.keys.item(item_id), *_LISTED) for item_id in item_ids]
+                rows = zip(item_ids, await read_many(self._context.client, asked), strict=True)
+                for item_id, values in rows:
+                    stored = self._stored(sid, item_id, *(value or "" for value in values))
+                    if stored:
+                        yield stored
 
-    def _stored(self, item: Item, sid: str, indexed_ts: float) -> StoredFile:
+    def _stored(
+        self, sid: str, item_id: str, status: str, text: str, indexed: str, body: str, version: str, url: str, at: str
+    ) -> StoredFile | None:
+        """Return an item as a file of the store, by what its record says; None if search does not know its text."""
+        if status not in _READ or not text or text != indexed:
+            return None
         attributes = {
             "domain": self._domain_id,
             "source_id": sid.removeprefix(f"{self._domain_id}."),
-            "unique_id": unique_id_of(item.listed_version),
-            "content_hash": item.body_hash,
-            "url": item.fetch_url,
+            "unique_id": unique_id_of(version),
+            "content_hash": body,
+            "url": url,
         }
-        file_id = file_id_of(item.id, item.body_hash)
-        return StoredFile(file_id, FileStatus.COMPLETED, "", indexed_ts, indexed_ts, attributes)
+        indexed_ts = field_parsing.iso_timestamp(at) or 0.0
+        return StoredFile(file_id_of(item_id, body), FileStatus.COMPLETED, "", indexed_ts, indexed_ts, attributes)
 
     async def _indexed_ts(self, items: Sequence[Item]) -> list[float]:
         asked = [("HGET", self._context.keys.item(item.id), "lastIndexed") for item in items]
