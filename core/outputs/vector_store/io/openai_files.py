@@ -7,17 +7,21 @@ nobody, is the upload whose answer was lost.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from core.outputs.vector_store.io.openai_calls import CallFailed, OpenAiCalls
 
 if TYPE_CHECKING:
     from openai.types import FileObject
 
-FILES_PER_PAGE = 10_000
+FILES_PER_PAGE = 2_000
+"""OpenAI gives up to 10,000; a page is held in memory."""
+_SKEW_SECONDS = 2
+"""Times are whole seconds of several servers."""
 _QUOTE_IN_FORMS = "%22"
 
 
@@ -26,9 +30,9 @@ class OpenAiFiles:
 
     def __init__(self, calls: OpenAiCalls) -> None:
         self._calls = calls
-        self._known: set[str] = set()
-        """What this process uploaded and knows the id of."""
-        self._turns: defaultdict[tuple[str, int], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._unattached: set[str] = set()
+        """What this process uploaded and is not in the store yet."""
+        self._turns: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
 
     async def mark(self) -> str:
         """Return a mark of the newest file: what is uploaded from now on is not older."""
@@ -49,29 +53,37 @@ class OpenAiFiles:
                 return await self._calls.client.files.create(file=(filename, content), purpose="assistants")
 
         async def find() -> FileObject | None:
-            taken = {*self._known, *await attached()}
+            taken = {*self._unattached, *await attached()}
             async for one in self.behind(mark):
                 if one.id not in taken and is_same_file(one, filename, size):
                     return one
             return None
 
         # One of a kind at a time: of two lost answers with the same name and size nobody could tell which is which.
-        async with self._turns[filename, size]:
+        turn = self._turns.setdefault((filename, size), asyncio.Lock())
+        async with turn:
             uploaded = await self._calls.send(send, find)
-            self._known.add(uploaded.id)
+            self._unattached.add(uploaded.id)
         return uploaded
+
+    def attached(self, file_ids: Iterable[str]) -> None:
+        """Take note that these are in the store now, or given up."""
+        self._unattached.difference_update(file_ids)
 
     async def behind(self, mark: str) -> AsyncIterator[FileObject]:
         """Yield the files that were uploaded behind a mark, the newest first."""
-        oldest = int(mark or 0)
+        oldest = int(mark or 0) - _SKEW_SECONDS
         async for one in self._all():
             if one.created_at < oldest:
                 return
             yield one
 
-    async def uploaded(self) -> dict[str, float]:
-        """Return when each file was uploaded, by its id."""
-        return {one.id: float(one.created_at) async for one in self._all()}
+    async def upload_times(self) -> UploadTimes:
+        """Return when each file was uploaded."""
+        times = UploadTimes()
+        async for one in self._all():
+            times.add(one.id, one.created_at)
+        return times
 
     async def exists(self, file_id: str) -> bool:
         """Is the file there? Only an explicit no is one."""
@@ -104,6 +116,29 @@ class OpenAiFiles:
             if not page.has_next_page():
                 return
             after = page.data[-1].id
+
+
+class UploadTimes:
+    """When files were uploaded, by their ids; on disk, since an account may have a million of them."""
+
+    def __init__(self) -> None:
+        # An empty name is a file of SQLite's own that goes away by itself.
+        self._database = sqlite3.connect("", isolation_level=None)
+        self._database.execute("PRAGMA journal_mode = OFF")
+        self._database.execute("CREATE TABLE times (id TEXT PRIMARY KEY, ts INTEGER) WITHOUT ROWID")
+
+    def add(self, file_id: str, ts: int) -> None:
+        """Take the time of a file."""
+        self._database.execute("INSERT OR REPLACE INTO times VALUES (?, ?)", (file_id, ts))
+
+    def get(self, file_id: str) -> float | None:
+        """Return the time of a file; None if there is no such file."""
+        found = self._database.execute("SELECT ts FROM times WHERE id = ?", (file_id,)).fetchone()
+        return float(found[0]) if found else None
+
+    def close(self) -> None:
+        """Forget them all."""
+        self._database.close()
 
 
 def is_same_file(one: FileObject, filename: str, size: int) -> bool:

@@ -26,6 +26,7 @@ from core.outputs.vector_store.store_files import (
     VectorStoreMissing,
     VectorStoreUnavailable,
 )
+from core.sources.sharepoint.io.seen_ids import SeenIds
 
 if TYPE_CHECKING:
     from openai.types import FileObject
@@ -60,30 +61,30 @@ class OpenAiStore:
     async def files(self) -> AsyncIterator[StoredFile]:
         """Yield every file; of those that the global storage lacks, that they are missing."""
         async with self._whole_store():
-            uploaded = await self._files.uploaded()
-            async for one in self._attached():
-                is_missing = one.id not in uploaded and not await self._files.exists(one.id)
-                status = FileStatus.MISSING if is_missing else FileStatus(one.status)
-                yield replace(stored_file(one), status=status, uploaded_ts=uploaded.get(one.id, 0.0))
+            with contextlib.closing(await self._files.upload_times()) as times:
+                async for one in self._attached():
+                    uploaded_ts = times.get(one.id)
+                    is_missing = uploaded_ts is None and not await self._files.exists(one.id)
+                    status = FileStatus.MISSING if is_missing else FileStatus(one.status)
+                    yield replace(stored_file(one), status=status, uploaded_ts=uploaded_ts or 0.0)
 
-    async def _attached(self, filter_: str = "") -> AsyncIterator[VectorStoreFile]:
+    async def _attached(self) -> AsyncIterator[VectorStoreFile]:
         """Yield the files of the store; a list whose place was lost, since a file is gone, is read again."""
-        seen: set[str] = set()
-        for number in range(LISTINGS):
-            try:
-                async for one in self._listed(filter_):
-                    if one.id not in seen:
-                        seen.add(one.id)
-                        yield one
-                return
-            except CallFailed as error:
-                if error.status != 400 or number == LISTINGS - 1:
-                    raise
+        with SeenIds() as seen:
+            for number in range(LISTINGS):
+                try:
+                    async for one in self._listed():
+                        if seen.add(one.id):
+                            yield one
+                    return
+                except CallFailed as error:
+                    if error.status != 400 or number == LISTINGS - 1:
+                        raise
 
-    async def _listed(self, filter_: str) -> AsyncIterator[VectorStoreFile]:
+    async def _listed(self) -> AsyncIterator[VectorStoreFile]:
         listing, after = self._calls.client.vector_stores.files, ""
         while True:
-            options = {name: text for name, text in (("after", after), ("filter", filter_)) if text}
+            options = {"after": after} if after else {}
             page = await self._calls.send(
                 lambda options=options: listing.list(self._id, limit=FILES_PER_PAGE, order="asc", **options)  # type: ignore[misc]
             )
@@ -132,6 +133,7 @@ class OpenAiStore:
             uploaded = [(request, result) for request, result in pairs if result.file_id]
             for start in range(0, len(uploaded), FILES_PER_BATCH):
                 attached |= await self._attach(uploaded[start : start + FILES_PER_BATCH])
+            self._files.attached(result.file_id for _, result in uploaded)
         return [attached.get(result.file_id, result) for result in results]
 
     async def _upload(self, request: UploadRequest, mark: str) -> UploadResult:
@@ -193,7 +195,7 @@ class OpenAiStore:
         """Wait until none of these is in progress, or until the deadline."""
         async with self._whole_store():
             wait = EmbedWait(self._calls, self._id, time.monotonic() + self._wait_seconds)
-            found = await wait.for_files({file_id: self._batches.get(file_id, "") for file_id in file_ids})
+            found = await wait.for_files({file_id: self._batches.pop(file_id, "") for file_id in file_ids})
         if any(one.status is FileStatus.MISSING for one in found):
             await self.check()
         return found
