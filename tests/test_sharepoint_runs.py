@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from core.errors import FreshetError
 from core.runs.io.run_control import RunControl
 from core.runs.run import Run, RunKind, RunStatus
 from core.runtime.context import Context
+from core.runtime.job_limit import JobLimit
 from core.settings import Settings
 from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.crawl import CrawlMode, crawl_source
@@ -29,6 +31,7 @@ from tests.crawled_site import counts, crawl_context, text
 from tests.openai_store_server import OpenAiStoreServer
 from tests.run_requests import ask, runs_of
 from tests.sharepoint_server import DOWNLOAD, LISTING, SharePointServer
+from workers import crawl_jobs
 
 SID = "DOMAIN01.docs"
 FILLER = "The pump station reports its level every ten minutes to the office down the valley. " * 3
@@ -133,6 +136,17 @@ async def test_full_mode_downloads_and_reads_everything_again(library: Library) 
 
     assert (run["status"], len(library.server.downloads)) == ("succeeded", 2)
     assert json.loads(run["statistics"])["embed"]["changed"] == 2
+
+
+async def test_job_of_the_timer(library: Library) -> None:
+    """A job comes to its end where a site's would leave the rest to another: nobody lists the library twice."""
+    library.put("a.md", "b.md")
+
+    await crawl_jobs.crawl(library.context, JobLimit(0.0), SID, "", CrawlMode.SCHEDULED, math.inf)
+
+    [run] = await runs_of(library.context, RunKind.CRAWL)
+    assert (run.status, run.mode, library.copies()) == (RunStatus.SUCCEEDED, "scheduled", ["a.md", "b.md"])
+    assert len(library.server.listings) == 1
 
 
 # ── the loss guard ──

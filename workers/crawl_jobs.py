@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterable
 
 from core.errors import NotFound
 from core.runs.io.run_jobs import continue_run
@@ -17,11 +18,16 @@ from core.sources.io.crawl import crawl_source
 from core.sources.io.crawl_runs import CrawlMode
 from core.sources.io.domain_crawl import DomainCrawl
 from core.sources.io.domain_store import DomainStore
+from core.sources.io.source_kinds import SOURCES
 from core.sources.io.source_selection import select_sources
+from core.sources.source_state import SourceState
 from core.store import connect
 from workers.due_jobs import send_due
 
 log = logging.getLogger("refresh")
+
+STEPS_SECONDS = 3_000.0
+"""For sources with steps: whoever continues such a run lists SharePoint again, so a job comes to its end if it can."""
 
 
 async def crawl(
@@ -36,6 +42,7 @@ async def crawl(
             return  # removed or crawled since the job was sent
     except DomainFileError:
         return  # its record was quarantined, and named then
+    _extend(limit, [state])
     now = await connect.now(context.client)
     known = await context.runs.read(run_id, now) if run_id else None
     if run_id and (known is None or not known.is_open):
@@ -65,10 +72,16 @@ async def crawl_domain(context: Context, limit: JobLimit, domain_id: str, run_id
         if known:
             await context.runs.finish(known, RunStatus.FAILED, now, {"error": str(error), "message": str(error)})
         return
+    _extend(limit, [state for sid in sids if (state := await context.sources.read(sid))])
     crawling = DomainCrawl(context, domain_id, sids, mode, stays=False, should_stop=limit.is_over, started_by="api")
     run = await crawling.run(run_id)
     if not limit.is_stopped:
         await continue_run(context.settings, run)
+
+
+def _extend(limit: JobLimit, states: Iterable[SourceState]) -> None:
+    if any(state.record.kind in SOURCES and SOURCES[state.record.kind].has_steps for state in states):
+        limit.extend(STEPS_SECONDS)
 
 
 def _named(run: Run) -> str:

@@ -22,6 +22,10 @@ class JobLimit:
     ends_at: float
     is_stopped: bool = False
 
+    def extend(self, seconds: float) -> None:
+        """Let the job go on for so long from now, if it might not anyway."""
+        self.ends_at = max(self.ends_at, time.monotonic() + seconds)
+
     def is_over(self) -> bool:
         """Should the job end now?"""
         return self.is_stopped or time.monotonic() > self.ends_at
