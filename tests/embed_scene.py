@@ -118,7 +118,9 @@ class EmbedScene:
     # ── embedding ──
 
     @asynccontextmanager
-    async def store(self, **settings: Any) -> AsyncIterator[OpenAiStore]:
+    async def store(
+        self, should_stop: Callable[[], bool] = lambda: False, **settings: Any
+    ) -> AsyncIterator[OpenAiStore]:
         domain_id = self.source.domain_id
         domain = StoreOwner(
             domain_id,
@@ -127,7 +129,7 @@ class EmbedScene:
             lambda: self.ids.get(domain_id, ""),
             lambda store_id: self.ids.update({domain_id: store_id}),
         )
-        async with open_openai_store(self.settings.model_copy(update=settings), domain, no_wait) as store:
+        async with open_openai_store(self.settings.model_copy(update=settings), domain, no_wait, should_stop) as store:
             yield store
 
     async def embed(
@@ -141,7 +143,7 @@ class EmbedScene:
     ) -> EmbedCounts:
         statistics = SourceStatistics(self.source.source_id, self.source.source_type)
         step = Step(statistics, retry_batches=retry_batches, began_ts=began_ts, should_stop=should_stop)
-        async with self.store(**settings) as store:
+        async with self.store(should_stop, **settings) as store:
             counts = await embed_step.embed(store, self.storage, self.source, step, is_full=is_full)
         self.warnings = step.warnings
         self.read_again()

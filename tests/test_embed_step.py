@@ -630,6 +630,20 @@ async def test_stopped_between_items(scene: EmbedScene) -> None:
     await settled(scene)
 
 
+async def test_stopped_while_it_waits(scene: EmbedScene, openai_server: OpenAiStoreServer) -> None:
+    """A run that is paused while the store embeds ends at once; the next one finds the uploads and only waits."""
+    scene.file("u1", "a.md")
+    openai_server.hold()
+    counts = await scene.embed(should_stop=lambda: openai_server.count(BATCHES) > 0)
+    assert (counts.uploaded, counts.failed, scene.rows()) == (1, 0, {})
+    assert "02_embedded" in scene.files()["u1"].file_relative_path
+    openai_server.release()
+    counts = await scene.embed()
+
+    assert (counts.uploaded, counts.embedded) == (0, 1)
+    await settled(scene)
+
+
 async def test_lost_answers_everywhere(scene: EmbedScene, openai_server: OpenAiStoreServer) -> None:
     """With the answer of every kind of request lost once, nothing is there twice."""
     scene.file("u1", "a.md", "old")

@@ -29,7 +29,7 @@ async def open_store(
     """
     domain = await DomainStore(context.client, context.keys).require(domain_id)
     if domain.vector_store.index == OPENAI:
-        async with open_openai_store(context.settings, _at_openai(context, domain)) as store:
+        async with open_openai_store(context.settings, _at_openai(context, domain), should_stop=should_stop) as store:
             yield store
     else:
         sids = domain.sources if source is None else [domain.source_id(source)]

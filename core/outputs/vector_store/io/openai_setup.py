@@ -52,12 +52,15 @@ class StoreOwner:
 
 @contextlib.asynccontextmanager
 async def open_openai_store(
-    settings: Settings, domain: StoreOwner, sleep: Sleep = asyncio.sleep
+    settings: Settings,
+    domain: StoreOwner,
+    sleep: Sleep = asyncio.sleep,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> AsyncIterator[OpenAiStore]:
     """Open the store; raises VectorStoreMissing if it does not exist, VectorStoreUnavailable if there can be none."""
     async with open_calls(settings, sleep) as calls:
         store_id = domain.read_id() or await _created(calls, domain)
-        store = OpenAiStore(calls, store_id, settings.openai_wait_seconds)
+        store = OpenAiStore(calls, store_id, settings.openai_wait_seconds, should_stop)
         await store.check()
         yield store
 

@@ -42,11 +42,18 @@ LISTINGS = 3
 class OpenAiStore:
     """The vector store of one domain."""
 
-    def __init__(self, calls: OpenAiCalls, store_id: str, wait_seconds: float) -> None:
+    def __init__(
+        self,
+        calls: OpenAiCalls,
+        store_id: str,
+        wait_seconds: float,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._calls = calls
         self._files = OpenAiFiles(calls)
         self._id = store_id
         self._wait_seconds = wait_seconds
+        self._should_stop = should_stop
         self._batches: dict[str, str] = {}
         """The batch in which a file was attached."""
         self._slots = asyncio.Semaphore(UPLOADS_AT_ONCE)
@@ -194,7 +201,7 @@ class OpenAiStore:
     async def wait(self, file_ids: Sequence[str]) -> list[StoredFile]:
         """Wait until none of these is in progress, or until the deadline."""
         async with self._whole_store():
-            wait = EmbedWait(self._calls, self._id, time.monotonic() + self._wait_seconds)
+            wait = EmbedWait(self._calls, self._id, time.monotonic() + self._wait_seconds, self._should_stop)
             found = await wait.for_files({file_id: self._batches.pop(file_id, "") for file_id in file_ids})
         if any(one.status is FileStatus.MISSING for one in found):
             await self.check()

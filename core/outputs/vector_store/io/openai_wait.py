@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from core.outputs.vector_store.io.openai_calls import CallFailed, OpenAiCalls
@@ -23,6 +23,8 @@ ASKED_AT_ONCE = 8
 FIRST_POLL_SECONDS = 0.1
 LONGEST_POLL_SECONDS = 10.0
 _POLL_GROWTH = 1.5
+_STOP_SECONDS = 0.5
+"""So often somebody looks whether the run was stopped."""
 _TOO_LATE = "It was not embedded in time; see OPENAI_WAIT_SECONDS."
 _GONE = "It is not in the vector store any more."
 
@@ -30,11 +32,12 @@ _GONE = "It is not in the vector store any more."
 class EmbedWait:
     """One wait with one deadline."""
 
-    def __init__(self, calls: OpenAiCalls, store_id: str, deadline: float) -> None:
+    def __init__(self, calls: OpenAiCalls, store_id: str, deadline: float, should_stop: Callable[[], bool]) -> None:
+        """The deadline is monotonic. Whoever is told to stop leaves what is in progress as it is."""
         self._calls = calls
         self._store_id = store_id
         self._deadline = deadline
-        """Monotonic."""
+        self._should_stop = should_stop
 
     async def for_files(self, batches: Mapping[str, str]) -> list[StoredFile]:
         """Return what became of each file; `batches` has their ids, each with its batch, empty if it is not known."""
@@ -53,7 +56,7 @@ class EmbedWait:
         pause = FIRST_POLL_SECONDS
         while True:
             answer = await self._calls.send(lambda: batches.retrieve(batch_id, vector_store_id=self._store_id))
-            if answer.parse().status != "in_progress":
+            if answer.parse().status != "in_progress" or self._should_stop():
                 return
             if not await self._pause(pause, answer.headers):
                 with contextlib.suppress(CallFailed):
@@ -89,7 +92,7 @@ class EmbedWait:
                     return StoredFile(file_id, FileStatus.MISSING, _GONE)
                 raise
             one = stored_file(answer.parse())
-            if not _is_busy(one):
+            if not _is_busy(one) or self._should_stop():
                 return one
             if not await self._pause(pause, answer.headers):
                 return StoredFile(file_id, FileStatus.FAILED, _TOO_LATE, attributes=one.attributes)
@@ -102,7 +105,9 @@ class EmbedWait:
             return False
         with contextlib.suppress(ValueError):
             seconds = float(headers.get("openai-poll-after-ms", "")) / 1000
-        await asyncio.sleep(min(max(seconds, FIRST_POLL_SECONDS), LONGEST_POLL_SECONDS, left))
+        ends_at = time.monotonic() + min(max(seconds, FIRST_POLL_SECONDS), LONGEST_POLL_SECONDS, left)
+        while (rest := ends_at - time.monotonic()) > 0 and not self._should_stop():  # noqa: ASYNC110
+            await asyncio.sleep(min(rest, _STOP_SECONDS))
         return True
 
 
