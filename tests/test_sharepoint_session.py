@@ -134,16 +134,16 @@ def test_name_that_changes_its_address(loopback: Settings, monkeypatch: pytest.M
     real = socket.getaddrinfo
 
     def lie(host: str, *rest: Any, **named: Any) -> Any:
-        return real("127.0.0.1" if host == "contoso.example" else host, *rest, **named)
+        return real("127.0.0.1" if host == "contoso.sharepoint.com" else host, *rest, **named)
 
     monkeypatch.setattr(socket, "getaddrinfo", lie)
     with serve(lambda _: page_of(1)) as server:
         port = server.origin.rpartition(":")[2]
-        origin = f"http://contoso.example:{port}"
-        by_name = loopback.model_copy(update={"fetch_allowed_hosts": ("contoso.example",)})
+        origin = f"http://contoso.sharepoint.com:{port}"
+        by_name = loopback.model_copy(update={"fetch_allowed_hosts": ("contoso.sharepoint.com",)})
         nobody = loopback.model_copy(update={"fetch_allowed_hosts": (), "fetch_allowed_ports": (port,)})
 
-        with pytest.raises(SharePointUnavailable, match=r"contoso\.example is not in the public internet"):
+        with pytest.raises(SharePointUnavailable, match=r"contoso\.sharepoint\.com is not in the public internet"):
             listed(nobody, origin)
         assert not server.requests
         assert listed(by_name, origin) == ["1.txt"]
@@ -154,13 +154,20 @@ def test_proxy_of_the_settings(loopback: Settings) -> None:
     with serve(lambda _: page_of(1)) as proxy:
         changed = loopback.model_copy(update={"fetch_proxy_url": SecretStr(proxy.origin)})
 
-        assert listed(changed, "http://contoso.example") == ["1.txt"]
-        assert proxy.requests[0].target == "http://contoso.example/_api/contextInfo"
+        assert listed(changed, "http://contoso.sharepoint.com") == ["1.txt"]
+        assert proxy.requests[0].target == "http://contoso.sharepoint.com/_api/contextInfo"
 
 
 @pytest.mark.parametrize(
     "url",
-    ["", "contoso", "ftp://contoso.example/x", "https://user:pass@contoso.example", "https://[::1", "https://x:0"],
+    [
+        "",
+        "contoso",
+        "ftp://contoso.sharepoint.com/x",
+        "https://user:pass@contoso.sharepoint.com",
+        "https://[::1",
+        "https://x:0",
+    ],
 )
 def test_what_is_no_site(loopback: Settings, url: str) -> None:
     """What is no address of a site is refused before anything is asked."""

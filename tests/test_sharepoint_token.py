@@ -152,6 +152,19 @@ def test_file_and_thumbprint_that_are_wrong(settings: Settings, path: Path, key:
         read_certificate(other)
 
 
+@pytest.mark.parametrize("host", ["sharepoint.com.evil.example", "evilsharepoint.com", "evil.example"])
+def test_a_given_token_goes_to_no_stranger(settings: Settings, host: str) -> None:
+    """A token of one's own is sent to Microsoft's sites and to hosts that the operator names, to nobody else."""
+    given = settings.model_copy(
+        update={"sharepoint_access_token": SecretStr("T"), "fetch_allowed_hosts": ("a.example",)}
+    )
+
+    with pytest.raises(SharePointUnavailable, match="FETCH_ALLOWED_HOSTS"):
+        SharePointSite.open(given, f"https://{host}/sites/demo")
+    for known in ("contoso.sharepoint.com", "a.example"):
+        SharePointSite.open(given, f"https://{known}/sites/demo").close()
+
+
 def test_settings_that_are_missing(settings: Settings) -> None:
     """Without a token or a certificate the sentence names what to set; nothing is asked."""
     with pytest.raises(SharePointUnavailable, match="Set SHAREPOINT_TENANT_ID, SHAREPOINT_CLIENT_ID, SHAREPOINT_CERT"):

@@ -11,6 +11,7 @@ from core.settings import Settings
 from core.sources.sharepoint.io.app_certificate import read_certificate
 from core.sources.sharepoint.io.sharepoint_session import GuardedSession
 from core.sources.sharepoint.remote_items import SharePointUnavailable
+from core.urls.ip_addresses import AllowList
 
 REFRESH_SECONDS_BEFORE_END = 300.0
 MICROSOFT_AUTHORITIES = (
@@ -20,6 +21,7 @@ MICROSOFT_AUTHORITIES = (
     "login.chinacloudapi.cn",
     "login.windows.net",
 )
+MICROSOFT_SITES = (".sharepoint.com", ".sharepoint.us", ".sharepoint-mil.us", ".sharepoint.cn", ".sharepoint.de")
 _NEEDED = ("sharepoint_tenant_id", "sharepoint_client_id", "sharepoint_certificate_path")
 
 
@@ -37,7 +39,9 @@ class SharePointTokens:
         self._refresh_at = 0.0
         given = settings.sharepoint_access_token
         self._given = given.get_secret_value().strip() if given else ""
-        if not self._given:
+        if self._given:
+            _check_host(settings, resource)
+        else:
             _check_settings(settings)
 
     def __call__(self) -> dict[str, Any]:
@@ -94,6 +98,22 @@ class SharePointTokens:
                 f"{authority} gives no tokens for the tenant {settings.sharepoint_tenant_id!r}. Check "
                 "SHAREPOINT_AUTHORITY_URL and SHAREPOINT_TENANT_ID."
             ) from error
+
+
+def _check_host(settings: Settings, resource: str) -> None:
+    """Refuse to send the operator's own token to a host that is neither Microsoft's nor named by the operator.
+
+    The address of a site comes from Redis, where others may be able to write. Tokens bought by a certificate need no
+    such check: they are made for one host.
+    """
+    parts = urlsplit(resource)
+    host, graph = parts.hostname or "", urlsplit(settings.sharepoint_graph_url).hostname
+    allowed = AllowList.parse(settings.fetch_allowed_hosts)
+    if not host.endswith(MICROSOFT_SITES) and host != graph and not allowed.permits(host, parts.port or 443):
+        raise SharePointUnavailable(
+            f"SHAREPOINT_ACCESS_TOKEN is not sent to {host}, which is no site of Microsoft's. If it is your SharePoint "
+            "or your proxy, add it to FETCH_ALLOWED_HOSTS."
+        )
 
 
 def _check_settings(settings: Settings) -> None:
