@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import stat
 from collections.abc import Iterable
@@ -62,6 +63,12 @@ def write_pieces(path: Path, pieces: Iterable[bytes], *, is_durable: bool = Fals
         raise
     if is_durable:
         sync_folder(path.parent)
+
+
+def remove_left(path: Path) -> None:
+    """Remove what killed processes left half written of a file; the caller keeps others from writing it meanwhile."""
+    for left in path.parent.glob(f"{glob.escape(path.name)}.*.new"):
+        left.unlink(missing_ok=True)
 
 
 def sync_folder(path: Path) -> None:

@@ -54,8 +54,7 @@ class StateFiles:
     def write(self, kb_id: str, text: str) -> None:
         """Write the file; the caller holds the lock. What a killed process left half written is removed."""
         path = self.path(kb_id)
-        for left in path.parent.glob(f"{FILE}.*.new"):
-            left.unlink(missing_ok=True)
+        private_files.remove_left(path)
         private_files.write(path, text + "\n", is_durable=True)
 
     def read(self, kb_id: str) -> str | None:

@@ -63,6 +63,11 @@ def text_for_model(chunk: Chunk, text: LiveText, embedder: Embedder) -> str:
     return chunking.embedded_text(chunk, text.title, text.url, embedder.count_tokens, window)
 
 
+def embed_lease(item_id: str) -> str:
+    """Return the name of the lease without which nobody embeds an item."""
+    return f"embed_{item_id}"
+
+
 class EmbedRun:
     """Embeds items for one job."""
 
@@ -101,7 +106,7 @@ class EmbedRun:
             await self._embed_batch(item_ids[start : start + ITEMS_AT_ONCE], should_stop)
 
     async def _embed_batch(self, item_ids: Sequence[str], should_stop: ShouldStop) -> None:
-        taken = await self._leases.acquire_many([f"embed_{item_id}" for item_id in item_ids], until_text="")
+        taken = await self._leases.acquire_many([embed_lease(item_id) for item_id in item_ids], until_text="")
         held = {item_id: got[0] for item_id, got in zip(item_ids, taken, strict=True) if got}
         try:
             async for group in self._groups(held):

@@ -157,6 +157,7 @@ class CrawlPass:
         """Make due at once what was picked and nobody visits: by earlier workers, or for jobs that still wait."""
         dead = await self.context.runs.dead_workers(self.joined.id)
         prefixes = [worker.lease_prefix for worker in dead if worker.lease_prefix]
+        self.steps.dead_leases.update(prefixes)
         taken = await self.context.due.take_back(self.sid, self.clock.now(), HOLD_SECONDS, prefixes)
         if dead:
             root = (await self.context.items.read([self.source.state.root_id]))[0]

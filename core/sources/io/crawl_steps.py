@@ -48,6 +48,8 @@ class CrawlSteps:
     publish_problem: str = ""
     warnings: list[str] = field(default_factory=list)
     statistics: SourceStatistics | None = None
+    dead_leases: set[str] = field(default_factory=set)
+    """How the leases of the run's killed workers begin."""
     _range: PercentRange = field(default=PercentRange(0, 0))
     _phase: RunPhase = RunPhase.CRAWLING
     _began: float = 0.0
@@ -131,6 +133,7 @@ class CrawlSteps:
             began_ts=self.run.created_ts,
             downloads_at_once=self.context.settings.sharepoint_downloads,
             run_id=self.run.id,
+            dead_leases=frozenset(self.dead_leases),
             now=self.clock.now,
             on_progress=self._progress,
             on_removal=self._may_remove,

@@ -166,6 +166,7 @@ def _with_store_id(fields: dict[str, object], store_id: str) -> dict[str, object
 
 def _write(path: Path, fields: dict[str, object]) -> str:
     data = f"{json.dumps(fields, indent=2, ensure_ascii=False)}\n".encode()
+    private_files.remove_left(path)
     private_files.write_bytes(path, data, is_durable=True)
     return hashlib.sha256(data).hexdigest()
 

@@ -57,7 +57,7 @@ async def publish(context: Context, stored: StoredSource, step: Step) -> str:
 
     storage = CrawlerStorage.of(context.settings)
     try:
-        async with open_store(context, stored.domain_id, step.should_stop, stored.source_id) as store:
+        async with open_store(context, stored.domain_id, step.should_stop, stored.source_id, step.dead_leases) as store:
             await embed(store, storage, stored, step, is_full=step.mode == FULL)
     except (VectorStoreMissing, VectorStoreUnavailable) as error:
         step.statistics.error = str(error)

@@ -86,6 +86,8 @@ class EmbedMaps:
         self.begin_rows()
         if self._has_new_rows:
             self._row_writer.finish(lambda row: row.sharepoint_unique_file_id in self.rows)
+        else:
+            self._row_writer.finish()  # a run that was killed may have left rows in the order of its work
         if self._has_new_files:
             self._file_writer.finish()
 

@@ -61,6 +61,7 @@ def open_metadata(storage: CrawlerStorage, domain_id: str) -> Iterator[MetadataE
     path = storage.files_metadata(domain_id)
     path.parent.mkdir(parents=True, exist_ok=True)
     with folder_lock.held(path.parent, LOCK_SECONDS), MetadataEntries(path.parent) as entries:
+        private_files.remove_left(path)
         is_sound = _load(path, entries)
         yield entries
         if not is_sound:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 
 from core.outputs.vector_store.io.openai_setup import StoreOwner, open_openai_store
@@ -20,7 +20,11 @@ OPENAI = "openai"
 
 @asynccontextmanager
 async def open_store(
-    context: Context, domain_id: str, should_stop: Callable[[], bool] = lambda: False, source: str | None = None
+    context: Context,
+    domain_id: str,
+    should_stop: Callable[[], bool] = lambda: False,
+    source: str | None = None,
+    dead_leases: Collection[str] = (),
 ) -> AsyncIterator[VectorStore]:
     """Yield the store of a domain; one that the domain does not name yet is made, and its id written back.
 
@@ -33,7 +37,7 @@ async def open_store(
             yield store
     else:
         sids = domain.sources if source is None else [domain.source_id(source)]
-        async with open_redis_store(context, domain_id, sids, should_stop) as own:
+        async with open_redis_store(context, domain_id, sids, should_stop, dead_leases) as own:
             yield own
 
 

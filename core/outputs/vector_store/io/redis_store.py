@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ from core.registry import field_parsing
 from core.registry.io.registrar import item_id_of
 from core.registry.record import Item, Status
 from core.runtime.context import Context
-from core.search.io.embed_run import EmbedRun
+from core.search.io.embed_run import EmbedRun, embed_lease
 from core.search.io.open_embed_run import open_embed_run
 from core.search.protocols import EmbedderUnavailable
 from core.sources.sharepoint.item_urls import unique_id_of
@@ -39,7 +39,7 @@ log = logging.getLogger("crawler")
 
 STORE_ID = "redis"
 WAIT_SECONDS = 120.0
-"""For pages that another process is embedding; a process that died gives them up within a minute."""
+"""For pages that another process is embedding; one that died elsewhere gives them up within a minute."""
 PAUSE_SECONDS = 0.5
 _HASH_CHARS = 12
 _READ = (Status.CRAWLED, Status.INDEXED)
@@ -52,13 +52,17 @@ _STILL_WAITING = f"Another process had it for {WAIT_SECONDS:.0f} s; the next cra
 
 @asynccontextmanager
 async def open_redis_store(
-    context: Context, domain_id: str, sids: Sequence[str], should_stop: Callable[[], bool] = lambda: False
+    context: Context,
+    domain_id: str,
+    sids: Sequence[str],
+    should_stop: Callable[[], bool] = lambda: False,
+    dead_leases: Collection[str] = (),
 ) -> AsyncIterator[RedisStore]:
-    """Open the index for a domain with these sources."""
+    """Open the index for a domain with these sources; what killed processes were embedding is free at once."""
     clock = await ServerClock.ask(context.client)
     try:
         async with open_embed_run(context.settings, context.client, context.keys, context.leases, clock) as run:
-            yield RedisStore(context, clock, run, domain_id, sids, should_stop)
+            yield RedisStore(context, clock, run, domain_id, sids, should_stop, dead_leases)
             for kb_id in sorted(run.kb_ids):
                 await context.state_saver.save_index(kb_id, clock.now())
     except SettingsError as error:
@@ -78,6 +82,7 @@ class RedisStore:
         domain_id: str,
         sids: Sequence[str],
         should_stop: Callable[[], bool],
+        dead_leases: Collection[str] = (),
     ) -> None:
         self._context = context
         self._clock = clock
@@ -85,6 +90,7 @@ class RedisStore:
         self._domain_id = domain_id
         self._sids = sids
         self._should_stop = should_stop
+        self._dead_leases = dead_leases
 
     # ── what is there ──
 
@@ -167,7 +173,15 @@ class RedisStore:
                 late = {one.file_id: replace(one, error=_STILL_WAITING) for one in waiting}
                 return [late.get(one.file_id, one) for one in found]
             await asyncio.sleep(PAUSE_SECONDS)
-            await self._embed([_item_id_of_file(one.file_id) for one in waiting])
+            item_ids = [_item_id_of_file(one.file_id) for one in waiting]
+            await self._free(item_ids)
+            await self._embed(item_ids)
+
+    async def _free(self, item_ids: Sequence[str]) -> None:
+        """Take from killed processes what they were embedding; else it is free within a minute."""
+        for prefix in self._dead_leases:
+            for item_id in item_ids:
+                await self._context.leases.release_of(embed_lease(item_id), prefix)
 
     async def _look(self, file_ids: Sequence[str]) -> list[StoredFile]:
         names = [_item_id_of_file(file_id) for file_id in file_ids]

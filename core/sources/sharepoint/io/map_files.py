@@ -7,7 +7,6 @@ called in threads.
 
 from __future__ import annotations
 
-import glob
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -117,6 +116,7 @@ class MapFileWriter(Generic[Row]):
 
     def _compact(self, is_kept: Callable[[Row], bool]) -> None:
         if _is_in_order(self._path, self._row_class, is_kept):
+            private_files.remove_left(self._path)
             return
         # From the file and not from memory: another process may have appended rows.
         with RowTable(self._path.parent, self._row_class) as table:
@@ -150,8 +150,7 @@ def _rewrite(path: Path, row_class: type[Row], rows: Iterable[Row]) -> None:
 
 def _write_table(path: Path, row_class: type[Row], table: RowTable[Row], is_kept: Callable[[Row], bool]) -> None:
     """Write the file from a table, so that a second try begins at the first row again; remove what a kill left."""
-    for left in path.parent.glob(f"{glob.escape(path.name)}.*.new"):
-        left.unlink(missing_ok=True)
+    private_files.remove_left(path)
 
     def lines() -> Iterator[bytes]:
         yield encode_header(row_class).encode()

@@ -6,7 +6,7 @@ The steps know nothing of runs, Redis or the registry: a test gives them a `Step
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
 from core.sources.sharepoint.step_names import ALL_STEPS, StepName
@@ -45,6 +45,8 @@ class Step:
     """When the run was requested: what was downloaded since then was downloaded for it."""
     downloads_at_once: int = 4
     run_id: str = ""
+    dead_leases: Collection[str] = ()
+    """How the leases begin of processes that were killed while they worked on this run."""
     now: Callable[[], float] = time.time
     """The time that stamps are made of."""
     on_progress: Progress = _tell_nobody
