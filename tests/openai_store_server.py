@@ -15,6 +15,7 @@ honest. The state is plain dictionaries that a test may read and change.
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import threading
@@ -107,7 +108,7 @@ class Fault:
 
     pattern: re.Pattern[str]
     kind: str
-    """`refuse`, `lose` (the work is done and the answer lost), `cut` (nothing is done) or `hang`."""
+    """`refuse`, `lose` (the work is done and the answer lost), `cut` (nothing is done), `hang` or `stall`."""
     refusal: Refusal | None = None
 
 
@@ -124,6 +125,8 @@ class OpenAiStoreServer:
         self.polls = 1
         """So often somebody has to ask before a file is embedded."""
         self.page_size = MOST_PER_PAGE
+        self.is_stalling = False
+        """Does a request hang?"""
         self._faults: list[Fault] = []
         self._lock = threading.RLock()
         self._numbers = 0
@@ -149,10 +152,25 @@ class OpenAiStoreServer:
         """The next such request is never answered, and nothing is done."""
         return self._fault(what, "hang", times)
 
+    def stall(self, what: str, times: int = 1) -> Self:
+        """The next such request is done, and never answered."""
+        return self._fault(what, "stall", times)
+
     def heal(self) -> None:
         """Nothing goes wrong any more."""
         with self._lock:
             self._faults.clear()
+            self.is_stalling = False
+
+    def save(self) -> object:
+        """Everything that it has, for `restore`."""
+        with self._lock:
+            return copy.deepcopy((self.files, self.stores, self._numbers))
+
+    def restore(self, saved: Any) -> None:
+        """Make it what it was."""
+        with self._lock:
+            self.files, self.stores, self._numbers = copy.deepcopy(saved)
 
     def hold(self) -> Self:
         """Files that are attached from now on stay in progress until `release`."""
@@ -265,6 +283,7 @@ class OpenAiStoreServer:
             self.requests.append(request)
         fault = self._take_fault(request)
         if fault and fault.kind == "hang":
+            self.is_stalling = True
             self._closing.wait()
         if fault and fault.kind in ("hang", "cut"):
             return None
@@ -274,7 +293,10 @@ class OpenAiStoreServer:
             raise Refusal(401, f"Incorrect API key provided: {request.headers.get('authorization')}")
         with self._lock:
             answer = self._dispatch(request)
-        return None if fault and fault.kind == "lose" else answer
+        if fault and fault.kind == "stall":
+            self.is_stalling = True
+            self._closing.wait()
+        return None if fault and fault.kind in ("lose", "stall") else answer
 
     def _dispatch(self, request: SeenRequest) -> dict[str, Any]:
         for what, reply in _ROUTES.items():

@@ -98,7 +98,7 @@ class SharePointFaults:
         """Say another Content-Length than the body has."""
         self._fault(lambda reply: replace(reply, declared_length=length), on, 0, times)
 
-    def hold(self, *, on: str = "", page: int = 0, times: int = 1) -> Hold:
+    def hold(self, *, on: str = "", page: int = 0, times: int = 1, after: int = 0) -> Hold:
         """Keep requests waiting until they are released; `reached` is set when the first has come."""
         hold = Hold()
         self._holds.append(hold)
@@ -108,7 +108,7 @@ class SharePointFaults:
             hold.released.wait()
             return reply
 
-        self._fault(wait, on, page, times)
+        self._fault(wait, on, page, times, after)
         return hold
 
     def expire_token(self, new_token: str = "") -> None:

@@ -45,6 +45,9 @@ FETCHERS_OWN = (
 TIME_FIELD = re.compile(r"(^|_)(ts|at|until)$|Ts$|^seconds$")
 EVENT_TIME = re.compile(r"^\S+Z ", re.M)
 MEMORY_TIME = re.compile(r"(?<=asked_ts\\\":)[\d.]+")
+MAP_DIGEST = re.compile(r'(?<="map": ")\w+')
+DOWNLOAD_TIME = re.compile(r"(?<=\|)[^|]+Z$")
+"""A file of SharePoint that was downloaded again is of another version."""
 SUMMARY_TIME = re.compile(r"(?<= )\d{10}(?= )")
 VERSION_TIME = re.compile(r'("(?:changed|replaced)_ts": )[\d.]+')
 ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
@@ -297,7 +300,9 @@ def _masked_field(name: str, value: str, now: float) -> str:
     if name == "seconds":
         return "…"
     if name == "memory":  # of a source, as JSON
-        return MEMORY_TIME.sub("…", value)
+        return MAP_DIGEST.sub("…", MEMORY_TIME.sub("…", value))
+    if name in ("listedVersion", "visitedVersion"):
+        return DOWNLOAD_TIME.sub("…", value)
     if ISO_TIME.fullmatch(value):
         return moment(datetime.fromisoformat(value).timestamp(), now)
     return moment(float(value), now) if TIME_FIELD.search(name) and _is_number(value) else value
