@@ -204,6 +204,11 @@ class Scene:
     def has_logged(self, text: str) -> bool:
         return any(text in line for line in self.log_lines())
 
+    def counted(self, run: Run, step: str) -> dict[str, int]:
+        """The numbers of a step that are not 0, but for how many files were listed."""
+        statistics: dict[str, Any] = run.statistics["sources"][f"{DOMAIN}.{SOURCE}"]
+        return {name: number for name, number in statistics[step].items() if number and name != "listed"}
+
     # ── one file, by its path below the library's root ──
 
     def row(self, path: str) -> dict[str, str]:

@@ -18,9 +18,11 @@ async def test_b1_local_file_missing(scene: Scene) -> None:
     stored = scene.file_id(Q1)
     (scene.embedded / Q1).unlink()
 
-    await scene.crawl()
+    run = await scene.crawl()
 
     scene.check()
+    assert scene.has_logged("Integrity check corrected: 1 missing, 0 orphans deleted, 0 moved")
+    assert scene.counted(run, "download") == {"downloaded": 1, "missing_on_disk": 1, "unchanged": 2}
     assert [one.path.lower().count("getfilebyid") for one in scene.server.downloads] == [1]
     assert scene.file_id(Q1) == stored
     await scene.check_nothing_changes()
@@ -71,9 +73,11 @@ async def test_b5_local_folder_missing(scene: Scene) -> None:
     """A folder that is gone comes back with all its files."""
     shutil.rmtree(scene.embedded / "Reports")
 
-    await scene.crawl()
+    run = await scene.crawl()
 
     scene.check()
+    assert scene.has_logged("Integrity check corrected: 2 missing, 0 orphans deleted, 0 moved")
+    assert scene.counted(run, "download") == {"downloaded": 2, "missing_on_disk": 2, "unchanged": 1}
     assert len(scene.server.downloads) == 2
     await scene.check_nothing_changes()
 

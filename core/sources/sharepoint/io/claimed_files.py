@@ -50,6 +50,11 @@ class ClaimedFiles:
             return self.is_file(self._paths.original(row))
         return False
 
+    def has_all(self, row: FileRow) -> bool:
+        """Is also on the disk what was made of the download?"""
+        path = self._paths.from_map(row.file_relative_path)
+        return path is not None and self.is_file(path) and self.has_download(row)
+
     def is_file(self, path: PurePosixPath, size: str = "") -> bool:
         """Is a regular file there, of this size if one is given?"""
         try:

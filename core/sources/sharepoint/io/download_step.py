@@ -169,9 +169,10 @@ class _SourceDownload:
 
     async def _check(self) -> None:
         """See that the disk is as the maps say, and correct it."""
+        counts, found = self._counts, self._check_of_disk.counts
+        found.missing_on_disk += counts.missing_on_disk  # those that were found missing before the check
         if not self._step.should_stop():
             await self._check_of_disk.run(self._downloads.bring_all)
-        counts, found = self._counts, self._check_of_disk.counts
         counts.missing_in_map, counts.missing_on_disk = found.missing_in_map, found.missing_on_disk
         counts.orphans_deleted, counts.moved = found.orphans_deleted, found.moved
         if self._step.should_stop():

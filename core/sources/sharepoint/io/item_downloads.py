@@ -17,6 +17,7 @@ from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 
+from core.sources.sharepoint.change_detection import is_changed
 from core.sources.sharepoint.io.claimed_files import ClaimedFiles
 from core.sources.sharepoint.io.remote_listing import RemoteListing
 from core.sources.sharepoint.io.row_table import RowTable
@@ -42,10 +43,15 @@ class DownloadOutcome(StrEnum):
 
     ADDED = "added"
     CHANGED = "changed"
+    RESTORED = "restored"
+    """It is known and has not changed, but it was missing on the disk."""
     FAILED = "failed"
     REFUSED = "refused"
     """It can never be a file here: another try would not help."""
     STOPPED = "stopped"
+
+
+_DOWNLOADED = (DownloadOutcome.ADDED, DownloadOutcome.CHANGED, DownloadOutcome.RESTORED)
 
 
 @dataclass(slots=True)
@@ -110,14 +116,14 @@ class ItemDownloads:
         counts = self.step.statistics.download
         counts.added += outcome is DownloadOutcome.ADDED
         counts.changed += outcome is DownloadOutcome.CHANGED
-        counts.downloaded += outcome in (DownloadOutcome.ADDED, DownloadOutcome.CHANGED)
+        counts.missing_on_disk += outcome is DownloadOutcome.RESTORED
+        counts.downloaded += outcome in _DOWNLOADED
         counts.failed += outcome is DownloadOutcome.REFUSED
 
     # ── one item, in a thread ──
 
     def _try(self, row: SharePointRow) -> DownloadOutcome:
-        old = self.files.rows.get(row.sharepoint_unique_file_id)
-        is_known = old is not None and self.files.has_download(old)
+        outcome = self._planned(row)
         try:
             self.bring(row)
         except SharePointStopped:
@@ -132,7 +138,16 @@ class ItemDownloads:
             self._give_up_if_in_vain(error)
             return DownloadOutcome.FAILED
         self._unavailable = 0
-        return DownloadOutcome.CHANGED if is_known else DownloadOutcome.ADDED
+        return outcome
+
+    def _planned(self, row: SharePointRow) -> DownloadOutcome:
+        """Return what the download of an item will have been, if it succeeds."""
+        old = self.files.rows.get(row.sharepoint_unique_file_id)
+        if old is None or not old.file_relative_path:
+            return DownloadOutcome.ADDED
+        if not is_changed(row, old) and not self.files.has_all(old):
+            return DownloadOutcome.RESTORED
+        return DownloadOutcome.CHANGED
 
     def _give_up_if_in_vain(self, error: Exception) -> None:
         """A server that is down would let every single download wait for all of its tries."""
