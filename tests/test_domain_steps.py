@@ -16,6 +16,7 @@ from core.runs.io.run_worker import RunWorker
 from core.runs.run import Run, RunKind, RunStatus, source_scope
 from core.runtime.context import Context
 from core.runtime.job_limit import JobLimit
+from core.settings import Settings
 from core.sources.crawl_parameters import CrawlParameters
 from core.sources.domain_schema import SourceRecord
 from core.sources.io import source_kinds
@@ -30,8 +31,10 @@ from core.sources.sharepoint.io.step import Step
 from core.sources.sharepoint.step_names import ALL_STEPS, StepName
 from core.store import connect
 from core.store.clock import ServerClock
+from core.store.embedded import EmbeddedServer
 from scripts import domain_crawl
 from tests.api import ApiServer, api_server
+from tests.faults.process import Worker
 from tests.openai_store_server import OpenAiStoreServer
 from tests.site import FILLER, Site
 from workers import crawl_jobs
@@ -154,6 +157,30 @@ def test_what_a_run_covers() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "taken"),
+    [
+        ({"scope": "lists"}, {"scope": "sitepages"}, ["List", "Sitepage"]),
+        ({"source_type": "list_sources"}, {"scope": "files"}, ["File", "List"]),
+        ({"scope": "files"}, {"source_type": "file_sources"}, ["File"]),
+        ({"source_id": "Web"}, {"source_id": "Web"}, ["Web"]),
+        ({"source_id": "Web"}, {"source_id": "File"}, ["Web", "File", "List", "Sitepage"]),
+        ({"source_id": "Web"}, {"scope": "files"}, ["Web", "File", "List", "Sitepage"]),
+        ({}, {"scope": "files"}, ["Web", "File", "List", "Sitepage"]),
+    ],
+)
+def test_joined_requests_lose_no_source(first: dict[str, str], second: dict[str, str], taken: list[str]) -> None:
+    """Who takes the place of a run does the sources of both, whichever came first, and so covers both."""
+    records = [SourceRecord(f"d.{kind.title()}", kind, "d", {}) for kind in ("web", "file", "list", "sitepage")]
+    one, other = CrawlParameters(**first), CrawlParameters(**second)  # type: ignore[arg-type]
+    for joined in (one.joined(other), other.joined(one)):
+        read_back = CrawlParameters.of(joined.to_run())
+
+        assert [record.sid.removeprefix("d.") for record in records if read_back.takes(record)] == taken
+        assert read_back.covers(one)
+        assert read_back.covers(other)
+
+
 # ── runs ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -204,9 +231,9 @@ async def test_weaker_run_is_superseded(shelf: Context) -> None:
     full = await opened(DOWNLOAD, mode=CrawlMode.FULL)
 
     assert download.parameters == {"steps": "download"}
-    assert embed.parameters == {"steps": "download,embed"}
+    assert embed.parameters == {"steps": "download,embed", "took_over": download.id}
     assert (again.id, part.id) == (embed.id, whole.id)
-    assert (full.parameters, full.mode) == ({}, "full")
+    assert (full.parameters, full.mode) == ({"took_over": whole.id}, "full")
     ended = [await shelf.runs.require(run.id, now) for run in (by_timer, download, embed, whole)]
     assert {run.status for run in ended} == {RunStatus.CANCELLED}
     assert ended[1].message == "superseded by a crawl with mode incremental, steps download,embed"
@@ -336,6 +363,7 @@ async def test_routes(api: ApiServer, shelf: Context, stepped: type[StepFolder])
     download = (await api.post(f"/v2/crawler/download_data?{query}&source_id=Notes")).json
     process = (await api.post(f"/v2/crawler/process_data?{query}&mode=full")).json
     embed = (await api.post(f"/v2/crawler/embed_data?{query}&source_type=web_sources")).json
+    await RunControl(shelf.settings, shelf.client, shelf.keys).cancel(process["job"]["id"])
     crawl = (await api.post(f"/v2/crawler/crawl?{query}&source_type=folder_sources")).json
 
     assert (download["action"], [job["kind"] for job in download["jobs"]]) == ("download_data", ["crawl"])
@@ -344,6 +372,31 @@ async def test_routes(api: ApiServer, shelf: Context, stepped: type[StepFolder])
     assert process["job"]["parameters"] == {"steps": "process", "retry_batches": "1"}
     assert [job["kind"] for job in embed["jobs"]] == ["embed"]
     assert crawl["job"]["parameters"] == {"source_type": "folder_sources", "retry_batches": "1"}
+
+
+async def test_request_that_waits_is_taken_over(
+    api: ApiServer, shelf: Context, settings: Settings, server: EmbeddedServer
+) -> None:
+    """Requests for other sources or steps before a worker begins: one run does all of them, and the jobs that wait
+    lead to it without the timer.
+    """
+    asked = (
+        "crawl?source_type=web_sources",
+        "process_data?source_type=folder_sources",
+        "download_data?source_type=folder_sources&mode=full",
+    )
+    answers = [(await api.post(f"/v2/crawler/{one}&domain_id=shelf")).json for one in asked]
+    first, second, last = answers
+    with Worker(settings.persistent_storage_path, server.url, "workers", "refresh", "--burst") as worker:
+        assert await worker.ended() == 0, worker.log
+    now = await connect.now(shelf.client)
+    ended = await shelf.runs.require(last["job"]["id"], now)
+    children = await shelf.runs.children(ended.id, now)
+
+    assert "took over" not in first["message"]
+    assert f"It took over {first['job']['id']}, which had not ended" in second["message"]
+    assert ended.status is RunStatus.SUCCEEDED, (ended, answers)
+    assert {child.source for child in children} == {"shelf.site", "shelf.Notes"}
 
 
 # ── files_metadata.json ─────────────────────────────────────────────────────────────────────────

@@ -31,7 +31,7 @@ class CrawlParameters:
     source_id: str = ""
     """Only this source, by its own name."""
     source_type: str = ""
-    """Only sources of this type, as `file_sources`."""
+    """Only sources of this type, as `file_sources`; of several, with commas, where a run took over another."""
     retry_batches: int = RETRY_BATCHES
     """How often what failed is tried, the first time included."""
 
@@ -76,16 +76,19 @@ class CrawlParameters:
     @property
     def source_types(self) -> frozenset[str] | None:
         """The types of sources that are meant; None: all. Two that contradict each other mean none."""
-        named = {self.source_type, SCOPES.get(self.scope, "")} - {""}
-        if not named:
-            return None
-        return frozenset(named) if len(named) == 1 else frozenset()
+        by_type, by_scope = (
+            frozenset(self.source_type.split(",")) - {""},
+            frozenset({SCOPES.get(self.scope, "")}) - {""},
+        )
+        if by_type and by_scope:
+            return by_type & by_scope
+        return by_type or by_scope or None
 
     @property
     def shown_scope(self) -> str:
         """The scope of its report."""
         by_type = {source_type: scope for scope, source_type in SCOPES.items()}
-        return by_type.get(next(iter(self.source_types or ()), ""), ALL)
+        return by_type.get(",".join(self.source_types or ()), ALL)
 
     def of_source(self) -> Self:
         """Return what of it concerns each single source."""
@@ -103,11 +106,26 @@ class CrawlParameters:
 
     def covers(self, other: CrawlParameters) -> bool:
         """Does a run with these do all that another asks for?"""
-        is_same_choice = (self.source_id, self.source_types) == (other.source_id, other.source_types)
-        return self.steps >= other.steps and (self.is_whole_domain or is_same_choice)
+        return self.steps >= other.steps and self._takes_all_of(other)
+
+    def _takes_all_of(self, other: CrawlParameters) -> bool:
+        types, others = self.source_types, other.source_types
+        is_every_type = types is None or (others is not None and types >= others)
+        return is_every_type and self.source_id in ("", other.source_id)
 
     def joined(self, before: CrawlParameters) -> Self:
-        """Return what is asked now, with the steps of a run that it takes the place of: nothing asked for is lost."""
+        """Return what is asked now and was asked of a run that it takes the place of: nothing asked for is lost.
+
+        That may be more than both, as every step is taken for every source of either.
+        """
+        types, others = self.source_types, before.source_types
+        is_one_source = self.source_id == before.source_id
+        all_types = sorted(types | others) if is_one_source and types is not None and others is not None else ()
         return replace(
-            self, steps=self.steps | before.steps, retry_batches=max(self.retry_batches, before.retry_batches)
+            self,
+            steps=self.steps | before.steps,
+            scope=ALL,
+            source_id=self.source_id if is_one_source else "",
+            source_type=",".join(all_types),
+            retry_batches=max(self.retry_batches, before.retry_batches),
         )

@@ -10,6 +10,7 @@ from core.errors import FreshetError
 from core.keys import Keys
 from core.registry.io.reindex import Reindexer
 from core.registry.record import iso
+from core.runs.io.run_jobs import send_next
 from core.runs.io.run_steps import RunSteps
 from core.runs.io.run_store import KEPT
 from core.runs.run import CHECK, FailedItem, Run, RunKind, RunStatus, domain_scope, source_scope
@@ -216,7 +217,10 @@ class RunControl:
             started_by=started_by,
             asked=asked,
         )
-        await self._steps.send_job(run.id)
+        if known and known.id == run.id:
+            await self._steps.send_job(run.id)
+        else:  # the job of a run that ended, or that this one took over, may have the id still
+            await send_next(self._settings, run)
         return await self._steps.require(run.id)
 
     async def _is_kept(self, run: Run, now: float) -> bool:

@@ -49,19 +49,25 @@ def is_continued_by_job(run: Run, open_ids: Collection[str]) -> bool:
 def enqueue_next(queues: JobQueues, run: Run) -> bool:
     """Enqueue the job that continues a run; return False if there is none, or if it waits already.
 
-    While a job runs, or is not known to be lost, its id is taken: then the same job is enqueued under another.
+    While a job runs, waits for a run that was superseded, or is not known to be lost, its id is taken: then the same
+    job is enqueued under another.
     """
     job = job_of(run)
     if job is None:
         return False
-    second = RunJob(job.function, job.arguments, (*job.id_words, "more"))
+    second = RunJob(job.function, job.arguments, (*job.id_words, run.id))
     return _enqueue(queues, job) or _enqueue(queues, second)
 
 
 async def continue_run(settings: Settings, run: Run) -> None:
     """Send the next job of a run whose time was over."""
     if run.status is RunStatus.QUEUED:
-        await _with_queues(settings, lambda queues: enqueue_next(queues, run))
+        await send_next(settings, run)
+
+
+async def send_next(settings: Settings, run: Run) -> None:
+    """Send the job that continues a run. Without the queue's server the timer sends it when it is back."""
+    await _with_queues(settings, lambda queues: enqueue_next(queues, run))
 
 
 async def send_jobs(settings: Settings, jobs: Sequence[RunJob]) -> int:

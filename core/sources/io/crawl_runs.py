@@ -26,6 +26,8 @@ class CrawlMode(StrEnum):
 
 
 ALL_OF_IT = CrawlParameters()
+TOOK_OVER = "took_over"
+"""The parameter of a run that names the one whose work it does too."""
 _STRENGTH = {mode: place for place, mode in enumerate(CrawlMode)}
 
 
@@ -47,7 +49,7 @@ async def open_crawl_run(
     """
     asked = asked.of_source() if source else asked
 
-    async def opened(wanted: CrawlParameters = asked, mode: CrawlMode = mode) -> Run:
+    async def opened(wanted: CrawlParameters = asked, mode: CrawlMode = mode, took_over: str = "") -> Run:
         run, _ = await runs.open(
             *(kind, now),
             source=source,
@@ -55,7 +57,7 @@ async def open_crawl_run(
             mode=str(mode),
             parent=parent,
             started_by=started_by,
-            parameters=wanted.to_run(),
+            parameters=wanted.to_run() | ({TOOK_OVER: took_over} if took_over else {}),
         )
         return run
 
@@ -73,7 +75,7 @@ async def open_crawl_run(
         if not wanted.is_whole_crawl:
             message += f", steps {wanted.told()['steps']}"
         await runs.finish(run, RunStatus.CANCELLED, now, {"message": message})
-        run = await opened(wanted, strongest)
+        run = await opened(wanted, strongest, run.id if is_asked_for else "")
     if parent and run.parent != parent:
         await runs.update(run.id, {"parent": parent})
     return run

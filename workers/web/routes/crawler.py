@@ -9,6 +9,7 @@ from functools import partial
 from aiohttp import web
 
 from core.sources.crawl_parameters import CrawlParameters
+from core.sources.io.crawl_runs import TOOK_OVER
 from core.sources.io.domain_steps import DomainSteps, NoSharePointSource, StepResult
 from core.sources.sharepoint.step_names import StepName
 from core.store import connect
@@ -44,7 +45,8 @@ async def crawl(call: Call, asked: CrawlerRequest, step: StepName | None = None)
     if asked.dry_run:
         return await _preview(steps, chosen.sids, action, asked)
     jobs = [await _start(call, asked, parameters)]
-    return _answer(action, asked, f"GET /v2/jobs/{jobs[0].id} shows how it goes.", job=jobs[0], jobs=jobs)
+    message = f"GET /v2/jobs/{jobs[0].id} shows how it goes. {_taken_over(jobs[0])}".strip()
+    return _answer(action, asked, message, job=jobs[0], jobs=jobs)
 
 
 async def process_data(call: Call, asked: CrawlerRequest) -> CrawlerAnswer:
@@ -83,13 +85,20 @@ async def _step(
     jobs = [await _start(call, asked, parameters)] if chosen.stepped else []
     jobs += [Job.of(await runs.require(run_id, now)) for run_id in result.run_ids]
     sent = f"Jobs that were sent: {result.jobs + bool(chosen.stepped)}."
-    message = f"{sent} {result.problem}".strip()
+    told = (sent, result.problem, _taken_over(jobs[0]) if chosen.stepped else "")
+    message = " ".join(text for text in told if text)
     return _answer(action, asked, message, items=result.items, job=next(iter(jobs), None), jobs=jobs)
 
 
 async def _start(call: Call, asked: CrawlerRequest, parameters: CrawlParameters) -> Job:
     start = call.services.run_control.start_crawl
     return Job.of(await start(asked.domain_id, asked.mode, source=asked.source_id, started_by="api", asked=parameters))
+
+
+def _taken_over(job: Job) -> str:
+    """Say that a run does the work of another one too, which waited when it was asked for."""
+    run_id = job.parameters.get(TOOK_OVER)
+    return f"It took over {run_id}, which had not ended, and does what both were asked for." if run_id else ""
 
 
 async def _preview(steps: DomainSteps, sids: Sequence[str], action: str, asked: CrawlerRequest) -> CrawlerAnswer:
