@@ -37,19 +37,21 @@ _PLACES: dict[SharePointType, dict[str, str]] = {
 class LocalLibrary:
     """One source with verbs."""
 
-    def __init__(self, context: Context, source_type: SharePointType = SharePointType.FILES) -> None:
-        self.context, self.source_type = context, source_type
+    def __init__(
+        self, context: Context, source_type: SharePointType = SharePointType.FILES, domain: str = DOMAIN
+    ) -> None:
+        self.context, self.source_type, self.domain = context, source_type, domain
         self.config = {"source_id": "docs", "site_url": SITE, **_PLACES[source_type]}
-        self.stored = StoredSource.of(DOMAIN, "docs", source_type, self.config)
+        self.stored = StoredSource.of(domain, "docs", source_type, self.config)
         self.storage = CrawlerStorage.of(context.settings)
-        self.paths = LocalPaths(DOMAIN, source_type, "docs", self.stored.root_url, self.stored.list_name)
-        self.sid = f"{DOMAIN}.docs"
+        self.paths = LocalPaths(domain, source_type, "docs", self.stored.root_url, self.stored.list_name)
+        self.sid = f"{domain}.docs"
         self.rows: dict[str, FileRow] = {}
         self._seconds = count(OLD)
 
     async def add(self, index: str = "redis") -> None:
         """Add its domain."""
-        domain = parse_domain(json.dumps({"id": DOMAIN, "index": index, self.source_type: [self.config]}), "/")
+        domain = parse_domain(json.dumps({"id": self.domain, "index": index, self.source_type: [self.config]}), "/")
         await add_domain(self.context.settings, self.context.client, self.context.keys, domain)
 
     async def source(self) -> Source:
@@ -112,7 +114,7 @@ class LocalLibrary:
         """Run the embed step alone: register, read and remove from the local copies; return the run's fields."""
         now, runs = await connect.now(self.context.client), self.context.runs
         run, _ = await runs.open(
-            RunKind.CRAWL, now, source=self.sid, domain=DOMAIN, mode=str(mode), parameters={"steps": "embed"}
+            RunKind.CRAWL, now, source=self.sid, domain=self.domain, mode=str(mode), parameters={"steps": "embed"}
         )
         return dict(await crawl_source(self.context, self.sid, mode, run_id=run.id, **more))
 

@@ -11,6 +11,8 @@ from core.outputs.vector_store.io.redis_store import STORE_ID, open_redis_store
 from core.outputs.vector_store.store_files import FileStatus, UploadRequest, VectorStoreUnavailable
 from core.search.io.embed_queue import EmbedQueue
 from core.settings import Settings
+from core.sources.sharepoint.map_rows import FileRow
+from core.sources.sharepoint.step_results import NO_COPY
 from core.store import connect
 from tests.crawled_site import crawl_context, item, item_id
 from tests.local_library import DOMAIN, LocalLibrary
@@ -75,6 +77,20 @@ async def test_what_was_not_read_waits_for_the_next_crawl(library: LocalLibrary)
         results = await store.upload(uploads)
 
     assert [(one.file_id, bool(one.error), one.is_final) for one in results] == [("", True, False)] * 2
+
+
+async def test_a_missing_copy_is_no_failure_of_the_file(library: LocalLibrary) -> None:
+    """What is uploaded is there; the copy that a visit did not find is another source's."""
+    library.put("a.txt", FILLER)
+    library.remove("id-a.txt")
+    library.put_row(FileRow(sharepoint_unique_file_id="a", server_relative_url=library.place("a.txt")))
+    await library.embed()
+
+    async with open_redis_store(library.context, DOMAIN, [library.sid]) as store:
+        [uploaded] = await store.upload([request(library, "a.txt", FILLER)])
+        [waited] = await store.wait([uploaded.file_id])
+
+    assert (waited.status, waited.error) == (FileStatus.MISSING, NO_COPY)
 
 
 async def test_an_item_that_a_worker_embeds_is_waited_for(library: LocalLibrary) -> None:

@@ -11,10 +11,11 @@ import pytest
 from core.models import Failed, Fetched, ListingBatch, ListingEnd, Ref
 from core.registry.record import Item
 from core.settings import Settings
-from core.sources.io.sharepoint import NO_COPY, NOT_DOWNLOADED
+from core.sources.io.sharepoint import NOT_DOWNLOADED
 from core.sources.io.source_kinds import source_class
 from core.sources.sharepoint.map_rows import FileRow
 from core.sources.sharepoint.source_types import SharePointType
+from core.sources.sharepoint.step_results import NO_COPY
 from core.store import connect
 from tests import files
 from tests.crawled_site import counts, crawl_context, item, text

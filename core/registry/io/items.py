@@ -48,6 +48,8 @@ class LeasedItem:
     has_snapshot: bool = False
     link: Link | None = None
     """The link whose article a good answer writes: a new one, or one whose article expired and was forced."""
+    via: str = ""
+    """The source for which it is visited; empty: for none in particular."""
 
     @property
     def is_article(self) -> bool:
@@ -100,7 +102,11 @@ class ItemStore:
         unknown = [lease for (_, lease, _), item in zip(ours, items, strict=True) if item is None]
         if unknown:
             await leases.release_many(unknown)
-        known = [LeasedItem(item, lease, deaths) for (_, lease, deaths), item in zip(ours, items, strict=True) if item]
+        known = [
+            LeasedItem(item, lease, deaths, via=via)
+            for (_, lease, deaths), item in zip(ours, items, strict=True)
+            if item
+        ]
         await self._add_details(known, now)
         return known
 

@@ -72,7 +72,7 @@ class VisitEngine:
     async def visit(self, leased: LeasedItem) -> None:
         """Visit one item and hand its result to the commit; hosts not reached wait for `settle_unreached`."""
         leased = await self._revive(leased)
-        source = await self._open_sources.for_item(leased.item)
+        source = await self._open_sources.for_item(leased.item, leased.via)
         item = leased.item
         # An article whose TTL is over is not fetched again; the cleanup ends its item.
         has_expired = item.article_uid and not leased.is_article and item.sources == (ARTICLES_SOURCE,)

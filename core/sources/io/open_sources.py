@@ -28,13 +28,21 @@ class OpenSources:
         self._open: dict[str, Source | None] = {}
         self._notes: dict[str, Mapping[str, str]] = {}
 
-    async def for_item(self, item: Item) -> Source | None:
+    async def for_item(self, item: Item, via: str = "") -> Source | None:
         """Return the source through which an item is fetched; None if all of its sources are gone.
 
-        A site first: only through it the links of a page are followed that a feed has listed as well.
+        A site first: only through it the links of a page are followed that a feed has listed as well. Then a source
+        with a copy of its own, before others the one that is visited (`via`): the copies may differ.
         """
         opened = [source for sid in item.sources if (source := await self._readable(sid))]
-        return next((source for source in opened if source.follows_links), opened[0] if opened else None)
+        if len(opened) < 2:
+            return opened[0] if opened else None
+        if site := next((source for source in opened if source.follows_links), None):
+            return site
+        for source in sorted(opened, key=lambda one: one.sid != via):
+            if await source.has_copy(item):
+                return source
+        return next((source for source in opened if source.sid == via and source.has_steps), opened[0])
 
     async def recheck_seconds(self, item: Item) -> float | None:
         """Return the shortest interval that a source of the item asks for; None if none does."""

@@ -12,7 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from core.errors import FailCode, FailDetail
@@ -31,6 +31,7 @@ from core.sources.sharepoint.map_csv import MapFileDamaged
 from core.sources.sharepoint.map_rows import FileRow
 from core.sources.sharepoint.source_configs import FileSourceConfig, ListSourceConfig, SitePageSourceConfig
 from core.sources.sharepoint.source_types import SharePointType
+from core.sources.sharepoint.step_results import NO_COPY
 from core.sources.sharepoint.stored_source import StoredSource
 from core.sources.source_state import SourceState
 from core.urls.normalise import public_url
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 BATCH_ITEMS = 500
 NOT_DOWNLOADED = "nothing was downloaded yet; the download step comes first"
-NO_COPY = "Its copy is not on this disk; the next crawl brings it."
 _ELSEWHERE = "of another place"
 
 
@@ -151,6 +151,11 @@ class SharePointSource(Source):
         is_same_version = item.listed_version == item.visited_version
         known = headers.get("if-none-match", "") if is_same_version else ""
         return await asyncio.to_thread(self._fetch, item.fetch_url, known)
+
+    async def has_copy(self, item: Item) -> bool:
+        """Is the copy of an item on this disk? Another source of the same library has one of its own."""
+        paths = self._candidates(item.fetch_url)
+        return await asyncio.to_thread(lambda: any(Path(self._local(path)).is_file() for path in paths))
 
     async def hash_of(self, item: Item) -> str | None:
         """Hash a file that is too large to be read at once; return None if that takes too long."""

@@ -134,6 +134,10 @@ class Source(ABC):
         """Tell what `prepare` would change, and change nothing; None where the listing alone tells it."""
         return None
 
+    async def has_copy(self, item: Item) -> bool:
+        """Does it keep a copy of its own of an item, which is read before what its address leads to?"""
+        return False
+
     async def publish(self, step: Step) -> str:
         """Bring other stores up to date, behind the visits; return why that cannot be, a sentence, or nothing."""
         return ""

@@ -8,6 +8,9 @@ from typing import Any, Self, TypeVar
 
 Counts = TypeVar("Counts", "DownloadCounts", "ProcessCounts", "EmbedCounts")
 
+NO_COPY = "Its copy is not on this disk; the next crawl brings it."
+"""Why an item cannot be read whose source has no file of it."""
+
 
 @dataclass(slots=True)
 class DownloadCounts:

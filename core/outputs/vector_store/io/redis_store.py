@@ -32,6 +32,7 @@ from core.search.io.embed_run import EmbedRun, embed_lease
 from core.search.io.open_embed_run import open_embed_run
 from core.search.protocols import EmbedderUnavailable
 from core.sources.sharepoint.item_urls import unique_id_of
+from core.sources.sharepoint.step_results import NO_COPY
 from core.store.clock import ServerClock
 from core.store.pipeline import read_many
 
@@ -193,7 +194,9 @@ class RedisStore:
     async def _status(self, file_id: str, item_id: str, item: Item | None, indexed_ts: float) -> StoredFile:
         if item is None or item.status not in _READ:
             reason = await self._context.source_items.error_of(item_id) or _NOT_READ_YET
-            return StoredFile(file_id, FileStatus.FAILED, reason)
+            # The copy that was missing is another source's: this one has a file to upload.
+            status = FileStatus.MISSING if reason == NO_COPY else FileStatus.FAILED
+            return StoredFile(file_id, status, reason)
         is_done = _is_indexed(item) and file_id == file_id_of(item.id, item.body_hash)
         status = FileStatus.COMPLETED if is_done else FileStatus.IN_PROGRESS
         return StoredFile(file_id, status, "", indexed_ts, indexed_ts if is_done else 0.0)
