@@ -390,6 +390,39 @@ async def test_nobody_takes_the_file_of_another(files: Source) -> None:
     assert files.files() == ["02_embedded/A/a.md", "02_embedded/B/a.md"]
 
 
+async def test_a_file_with_another_name_is_moved_back(files: Source) -> None:
+    """WRONG_PATH: of its size and time there is one row and one file; others of another size or time do not matter."""
+    files.downloaded("Sub/a.md")
+    files.downloaded("b.md", "longer text")
+    files.storage.move(files.paths.folder / "02_embedded/Sub/a.md", files.paths.folder / "02_embedded/x/moved.txt")
+    files.put("02_embedded/older.md", "text", "2020-01-01T00:00:00Z")
+
+    assert (await files.check()).summary == CORRECTED.format(0, 1, 1)
+    assert (files.files(), files.brought) == (["02_embedded/Sub/a.md", "02_embedded/b.md"], [])
+
+
+async def test_of_two_rows_nobody_knows_whose_file_it_is(files: Source) -> None:
+    """Two files of one size and time are missing: neither gets a file of another name, both are downloaded."""
+    for name in ("a.md", "b.md"):
+        files.downloaded(name, name)
+        files.storage.remove(files.paths.folder / "02_embedded" / name)
+    files.put("02_embedded/moved.md", "b.md")
+
+    assert (await files.check()).summary == CORRECTED.format(2, 1, 0)
+    assert [(files.base / "02_embedded" / name).read_text() for name in ("a.md", "b.md")] == ["a.md", "b.md"]
+
+
+async def test_of_two_files_nobody_knows_which_it_was(files: Source) -> None:
+    """Two files of one size and time, neither of the name: the missing one is downloaded."""
+    files.downloaded("a.md")
+    files.storage.remove(files.paths.folder / "02_embedded/a.md")
+    files.put("02_embedded/x.md", "TEXT")
+    files.put("02_embedded/y.md", "text")
+
+    assert (await files.check()).summary == CORRECTED.format(1, 2, 0)
+    assert (files.base / "02_embedded/a.md").read_text() == "text"
+
+
 @pytest.mark.parametrize(("second", "summary", "text"), [("text", (0, 1, 1), "text"), ("TEXT", (1, 2, 0), "text")])
 async def test_of_several_candidates_the_hash_decides(files: Source, second: str, summary: tuple, text: str) -> None:
     """Files that are equal are one as good as the other; if they differ, only SharePoint knows."""

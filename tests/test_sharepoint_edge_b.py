@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 
+import pytest
+
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from tests.sharepoint_scene import Scene, empty_scene, scene
 
@@ -42,10 +44,11 @@ async def test_b2_local_file_extra(scene: Scene) -> None:
     await scene.check_nothing_changes()
 
 
-async def test_b3_local_file_wrong_path(scene: Scene) -> None:
-    """A file that somebody moved on disk is moved back, not downloaded again."""
+@pytest.mark.parametrize("name", ["Q1.md", "moved.txt"])
+async def test_b3_local_file_wrong_path(scene: Scene, name: str) -> None:
+    """A file that somebody moved on disk is moved back, not downloaded again; also if it has another name."""
     (scene.embedded / "Elsewhere").mkdir()
-    (scene.embedded / Q1).rename(scene.embedded / "Elsewhere" / "Q1.md")
+    (scene.embedded / Q1).rename(scene.embedded / "Elsewhere" / name)
 
     await scene.crawl()
 

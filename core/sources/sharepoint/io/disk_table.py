@@ -14,6 +14,7 @@ _SCHEMA = (
     "CREATE TABLE files (path BLOB PRIMARY KEY, name BLOB NOT NULL, is_claimed INTEGER NOT NULL,"
     " size INTEGER, modified_ns INTEGER, changed_ts REAL, is_regular INTEGER) WITHOUT ROWID",
     "CREATE INDEX unclaimed ON files (name) WHERE NOT is_claimed",
+    "CREATE INDEX unclaimed_alike ON files (size, modified_ns) WHERE NOT is_claimed",
 )
 _SEE = (
     "INSERT INTO files VALUES (?, ?, 0, ?, ?, ?, ?) ON CONFLICT (path) DO UPDATE SET size = excluded.size,"
@@ -64,6 +65,11 @@ class DiskTable:
         """Return the files with a name that no row claims, in order of their places."""
         query = f"{_FOUND} name = ? AND NOT is_claimed ORDER BY path"
         return [_file(values) for values in self._database.execute(query, (as_key(name),)).fetchall()]
+
+    def unclaimed_like(self, size: int, earliest_ns: int, latest_ns: int) -> list[DiskFile]:
+        """Return the first two files of a size, changed between two times, that no row claims."""
+        query = f"{_FOUND} size = ? AND modified_ns BETWEEN ? AND ? AND is_regular AND NOT is_claimed LIMIT 2"
+        return [_file(values) for values in self._database.execute(query, (size, earliest_ns, latest_ns)).fetchall()]
 
     def unclaimed(self) -> Iterator[DiskFile]:
         """Yield the files that no row claims, in order; they may be forgotten meanwhile."""

@@ -26,6 +26,7 @@ from core.sources.sharepoint.integrity import (
 )
 from core.sources.sharepoint.io.disk_table import DiskTable
 from core.sources.sharepoint.io.mirror_storage import MirrorStorage
+from core.sources.sharepoint.io.renamed_files import find_renamed
 from core.sources.sharepoint.io.row_table import RowTable
 from core.sources.sharepoint.local_paths import SUBFOLDERS
 from core.sources.sharepoint.map_rows import FileRow, SharePointRow
@@ -108,6 +109,7 @@ class IntegrityCheck:
                 is_there = self._adopt(disk, item) if row is None else self._is_settled(disk, row, item)
                 if not is_there:
                     missing.add(item)
+        self._take_renamed(disk, missing)
 
     def _is_settled(self, disk: DiskTable, row: FileRow, item: SharePointRow) -> bool:
         """Is the file of the row in its place, now?"""
@@ -164,6 +166,17 @@ class IntegrityCheck:
         if len(alike) > 1 and len(set(map(self._hash, alike))) > 1:
             return None
         return alike[0] if alike else None
+
+    def _take_renamed(self, disk: DiskTable, missing: RowTable[SharePointRow]) -> None:
+        """Move back the files of a library that have another name now. Those made here have neither size nor time."""
+        if self._paths.source_type is not SharePointType.FILES:
+            return
+        known = (self._rows.get(item.sharepoint_unique_file_id) for item in missing)
+        for row, found in find_renamed(disk, (row for row in known if row is not None and row.file_relative_path)):
+            place = expected_place(self._paths, row)
+            if place is not None:
+                self._move(disk, row, found, place)
+                missing.remove(row.sharepoint_unique_file_id)
 
     def _hash(self, found: DiskFile) -> str:
         with self._storage.open_file(found.path) as file:
