@@ -1,4 +1,4 @@
-"""Report on a domain: its last runs, what it refused, what is in error."""
+"""Report on a domain: its last runs, what it refused, what is in error, what nobody can search for."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from core.settings import Settings
 from core.sources.io.domain_report import DomainReport, read_report, report_json
 from core.sources.io.domain_take_up import DomainTakeUp
 from core.sources.io.source_kinds import SOURCES
+from core.sources.sharepoint.coverage import coverage_text
 from core.store.connect import Client
 from core.urls.pace import Paces
 from core.urls.secrets import redact
@@ -23,7 +24,7 @@ from scripts import command_line
 from scripts.command_names import as_typed
 from scripts.feeds_set import gap_text
 from scripts.run_page import paused_lines
-from scripts.tables import ago, span, table
+from scripts.tables import ago, counted, span, table
 
 HOW_CHARS = 60
 COUNTER_HEAD = ("KNOWN", "VISITED", "CHANGED", "UNCHANGED", "GONE", "FAILED", "NOT FOR US")
@@ -49,7 +50,7 @@ async def report(domain_id: str, json: bool = False) -> int:
     """Show the last runs, what was refused, items by status, items in error."""
     async with command_line.open_session() as (settings, keys, client):
         await take_up(settings, client, keys, domain_id)
-        found = await read_report(client, keys, domain_id)
+        found = await read_report(settings, client, keys, domain_id)
         paces = await PaceStore(client, keys, settings).read()
     if json:
         command_line.print_json(report_json(found))
@@ -57,7 +58,7 @@ async def report(domain_id: str, json: bool = False) -> int:
     paused = {domain_scope(domain_id): found.overview.paused_since} if found.overview.paused_since else {}
     head = [f"{found.overview.id}: {found.overview.name}", *paused_lines(paused)]
     lines = [*head, *_paces(found, paces), "", *_runs(found)]
-    lines += [*_notices(found, "\n".join(lines)), *_refused(found), *_items(found)]
+    lines += [*_notices(found, "\n".join(lines)), *_refused(found), *_items(found), *_coverage(found)]
     echo(as_typed("\n".join(lines)))
     return 0
 
@@ -127,3 +128,13 @@ def _items(report: DomainReport) -> list[str]:
     if in_error or outside:
         lines += ["", f"In error: {in_error}, not for us: {outside}"]
     return [*lines, *(f"  {message} → {url}" for url, message in report.errors)]
+
+
+def _coverage(report: DomainReport) -> list[str]:
+    """Return what SharePoint sources have and nobody can search for."""
+    lines = []
+    for sid, one in report.coverage.items():
+        unread = coverage_text(one.unread)
+        lines += [f"  {sid}: {unread}"] if unread else []
+        lines += [f"  {sid}: {counted(one.failed_files, 'file')} in 03_failed"] if one.failed_files else []
+    return ["", "Not searchable, though SharePoint has it:", *lines] if lines else []

@@ -26,7 +26,7 @@ from core.sources.io.domain_setup import add_domain, remove_domain
 from core.sources.io.domain_steps import DomainSteps
 from core.sources.sharepoint.step_names import StepName
 from core.store.connect import Client
-from scripts import domain_crawl, domain_reports
+from scripts import domain_crawl, domain_report, domain_reports
 from tests.api import ApiServer
 from tests.form_client import PAGE
 from tests.sharepoint_server import SharePointServer
@@ -261,8 +261,14 @@ async def test_reports_outlive_their_domain(shelf: Context, redis: Client) -> No
     assert len(ReportArchive(shelf.settings).list("Shelf_01")) == 1
 
 
-async def test_report_of_sharepoint_sources(settings: Settings, redis: Client) -> None:
-    """What each step did, what was seen and not indexed, and nine map files; the scope is in the name."""
+@pytest.mark.usefixtures("adopted")
+async def test_report_of_sharepoint_sources(
+    settings: Settings, redis: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What each step did, what was seen and not indexed, and nine map files; the scope is in the name.
+
+    `domain report` tells what nobody can search for as well.
+    """
     with SharePointServer() as server:
         for path in ("Reports/Q1.md", "tool.exe"):
             server.file(path, f"# Q1\n\n{FILLER}".encode())
@@ -296,6 +302,20 @@ async def test_report_of_sharepoint_sources(settings: Settings, redis: Client) -
     assert files["report_id"].endswith("_DOMAIN01_files_incremental")
     assert [one["source_id"] for one in files["sources"]] == ["docs"]
     assert files["sources"][0]["download"]["unchanged"] == 1
+    failed = settings.persistent_storage_path / "crawler/DOMAIN01/01_files/docs/03_failed/Old"
+    failed.mkdir(parents=True)
+    (failed / "slides.pptx").touch()
+    capsys.readouterr()
+    await domain_report.report("DOMAIN01")
+    assert capsys.readouterr().out.endswith(
+        "Not searchable, though SharePoint has it:\n"
+        "  DOMAIN01.docs: file types: exe (1)\n"
+        "  DOMAIN01.docs: 1 file in 03_failed\n"
+    )
+    await domain_report.report("DOMAIN01", json=True)
+    told = json.loads(capsys.readouterr().out)["coverage"]
+    assert list(told) == ["DOMAIN01.docs", "DOMAIN01.tasks", "DOMAIN01.pages"]
+    assert told["DOMAIN01.docs"]["failed_files"] == 1
 
 
 # ── people and programs ─────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""Everything a person asks of one domain: its last runs, what it refused, what is in error."""
+"""Everything a person asks of one domain: its last runs, what it refused, what is in error, what is not found."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from dataclasses import asdict, dataclass
 from core.keys import Keys
 from core.registry.io.item_queries import ItemQueries
 from core.registry.record import Status
-from core.runs.io.run_store import RunStore
+from core.runs.io.run_store import KEPT, RunStore
 from core.runs.run import Run, run_json
+from core.settings import Settings
 from core.sources.io.domain_overview import DomainOverview, read_domain
 from core.sources.io.domain_store import DomainStore
+from core.sources.io.source_coverage import SourceCoverage, read_coverage
 from core.sources.io.source_items import SourceItems
 from core.sources.io.source_store import SourceStore
+from core.sources.sharepoint.io.storage import CrawlerStorage
 from core.store import connect
 from core.store.connect import Client
 from core.urls.secrets import redact
@@ -47,22 +50,31 @@ class DomainReport:
     """By status."""
     errors: tuple[tuple[str, str], ...]
     """URL and message of items in error or out of scope, some of them."""
+    coverage: Mapping[str, SourceCoverage]
+    """By source, of those of SharePoint."""
 
 
-async def read_report(client: Client, keys: Keys, domain_id: str) -> DomainReport:
+async def read_report(settings: Settings, client: Client, keys: Keys, domain_id: str) -> DomainReport:
     """Return the report; raise NotFound if there is no such domain."""
     domain = await DomainStore(client, keys).require(domain_id)
     now = await connect.now(client)
     refused = {sid: await _refused(client, keys, sid) for sid in domain.sources}
     items, troubled = await _items(client, keys, domain.sources)
     errors = await SourceItems(client, keys).errors_of(troubled)
+    overview = await read_domain(client, keys, domain)
+    runs = await RunStore(client, keys).newest(KEPT, now, domain=domain_id)
+    storage, coverage = CrawlerStorage.of(settings), {}
+    for source in overview.sources:
+        if found := await read_coverage(storage, domain_id, source.id, source.kind, runs):
+            coverage[source.id] = found
     return DomainReport(
         now=now,
-        overview=await read_domain(client, keys, domain),
-        runs=tuple(await RunStore(client, keys).newest(MOST_RUNS, now, domain=domain_id)),
+        overview=overview,
+        runs=tuple(runs[:MOST_RUNS]),
         refused={sid: links for sid, links in refused.items() if links.total},
         items=dict(sorted(items.items())),
         errors=tuple((redact(shown), redact(message)) for shown, message in errors),
+        coverage=coverage,
     )
 
 
@@ -77,6 +89,7 @@ def report_json(report: DomainReport) -> dict[str, object]:
             for sid, links in report.refused.items()
         },
         "errors": [{"url": url, "message": message} for url, message in report.errors],
+        "coverage": {sid: asdict(one) for sid, one in report.coverage.items()},
     }
 
 

@@ -53,7 +53,7 @@ async def show_domain(call: Call, asked: OneDomainRequest) -> DomainDetailsAnswe
 async def show_report(call: Call, asked: OneDomainRequest) -> web.Response:
     """Return the last runs of a domain, what it refused, and what is in error."""
     await take_up_domain(call, asked.id)
-    report = await read_report(call.services.client, call.services.keys, asked.id)
+    report = await read_report(call.services.settings, call.services.client, call.services.keys, asked.id)
     return web.json_response(report_json(report))
 
 
