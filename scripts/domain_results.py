@@ -17,7 +17,7 @@ from scripts.domain_report import COUNTER_HEAD, message_of
 from scripts.tables import table
 
 DRY_RUN_HEAD = ("SOURCE", "KIND", "ADDS", "CHANGED", "REMOVED", "UNCHANGED", "REFUSED", "REQUESTS", "THE LISTING")
-STEP_HEAD = ("SOURCE", "STEP", "ADDED", "CHANGED", "REMOVED", "UNCHANGED", "DONE", "FAILED", "SKIPPED")
+STEP_HEAD = ("SOURCE", "STEP", "ADDED", "CHANGED", "REMOVED", "UNCHANGED", "DONE", "FAILED", "SKIPPED", "IN 03_FAILED")
 _STEPS = {"download": "downloaded", "process": "processed", "embed": "embedded"}
 """The steps of a source in its statistics, and the number that says what was done."""
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
@@ -47,7 +47,8 @@ def _step_rows(sid: str, statistics: Mapping[str, Any]) -> list[tuple[object, ..
         counts = statistics.get(step)
         if isinstance(counts, dict) and any(counts.values()):
             numbers = (counts.get(name, "–") for name in ("added", "changed", "removed", "unchanged", done, "failed"))
-            rows.append((sid, step, *numbers, counts.get("skipped", counts.get("skipped_types", 0))))
+            skipped = counts.get("skipped", counts.get("skipped_types", 0))
+            rows.append((sid, step, *numbers, skipped, counts.get("in_failed_folder", "–")))
     return rows
 
 

@@ -385,15 +385,55 @@ async def test_time_outs(scene: EmbedScene, openai_server: OpenAiStoreServer) ->
 
 
 async def test_deadline(scene: EmbedScene, openai_server: OpenAiStoreServer) -> None:
-    """What is not embedded in time has failed, with that reason."""
+    """What is not embedded in time has failed for now: it stays where it is, and later runs only wait for it."""
     scene.file("u1", "a.md")
     openai_server.hold()
-    await scene.embed(openai_wait_seconds=0.2)
+    for _ in range(2):
+        counts = await scene.embed(openai_wait_seconds=0.2, retry_batches=2)
+        row = scene.rows()["u1"]
+        assert ("OPENAI_WAIT_SECONDS" in row.embedding_error, row.openai_file_id) == (True, "")
+        assert ("02_embedded" in row.file_relative_path, counts.failed, counts.in_failed_folder) == (True, 1, 0)
+    openai_server.release()
+    counts = await scene.embed()
 
-    row = scene.rows()["u1"]
-    assert ("OPENAI_WAIT_SECONDS" in row.embedding_error, "03_failed" in row.file_relative_path) == (True, True)
-    assert openai_server.files == {}
+    assert (counts.embedded, counts.uploaded, openai_server.count("POST /files")) == (1, 0, 1)
+    assert (scene.contents(), scene.rows()["u1"].embedding_error) == ({"u1": "The text of a.md."}, "")
     await settled(scene)
+
+
+async def test_deadline_of_a_new_version(scene: EmbedScene, openai_server: OpenAiStoreServer) -> None:
+    """The old version can be found until the new one is embedded, however many runs that takes."""
+    scene.file("u1", "a.md", "old")
+    await scene.embed()
+    scene.file("u1", "a.md", "new", day=1)
+    openai_server.hold()
+    for _ in range(2):
+        await scene.embed(openai_wait_seconds=0.2)
+        assert scene.contents() == {"u1": "old"}
+    openai_server.release()
+    await scene.embed()
+
+    assert (scene.contents(), openai_server.count("POST /files")) == ({"u1": "new"}, 2)
+    assert len(openai_server.files) == 1
+    await settled(scene)
+
+
+async def test_failed_files_are_told_in_every_run(
+    scene: EmbedScene, openai_server: OpenAiStoreServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While a file is in 03_failed each run counts it and says so, also one that did not try it."""
+    openai_server.fails["a.md"] = "There is no text in it."
+    scene.file("u1", "a.md")
+    scene.file("u2", "b.md")
+    first = await scene.embed()
+    assert (first.failed, first.in_failed_folder, "no text" in scene.warnings[0]) == (1, 1, True)
+    caplog.clear()
+    second = await scene.embed()
+
+    assert (second.failed, second.in_failed_folder, len(scene.warnings)) == (0, 1, 1)
+    assert scene.warnings[0].startswith("1 file is in 03_failed; vectorstore_map.csv says why.")
+    told = [record.getMessage() for record in caplog.records if "03_failed" in record.getMessage()]
+    assert told == [f"⚠️ {scene.warnings[0]} → {scene.source.source_id}"]
 
 
 async def test_refused_bytes(scene: EmbedScene, openai_server: OpenAiStoreServer) -> None:

@@ -282,6 +282,8 @@ async def test_file_that_cannot_be_embedded(library: Library) -> None:
 
     assert (first["status"], "are not read" in first["message"]) == ("partial", True)
     assert (second["status"], library.has("03_failed/b.pptx")) == ("succeeded", True)
+    assert "1 file is in 03_failed" in second["message"]
+    assert json.loads(second["statistics"])["embed"]["in_failed_folder"] == 1
     assert (third["status"], library.copies(), library.has("03_failed/b.pptx")) == ("partial", ["a.md"], True)
 
 

@@ -72,6 +72,15 @@ def subfolder_of(file_relative_path: str) -> str:
     return parts[_SUBFOLDER_PLACE] if len(parts) > _SUBFOLDER_PLACE + 1 else ""
 
 
+def failed_folder_sentence(count: int) -> str:
+    """Say how many files cannot be found by searching, where it says why, and what to do."""
+    files = "1 file is" if count == 1 else f"{count} files are"
+    return (
+        f"{files} in {CFG.PERSISTENT_STORAGE_PATH_FAILED_SUBFOLDER}; {VectorStoreRow.file_name} says why. What changes "
+        "in SharePoint is tried again, and everything with --mode full; see docs/sharepoint.md."
+    )
+
+
 # ── rows ──
 
 

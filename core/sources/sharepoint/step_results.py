@@ -63,6 +63,8 @@ class EmbedCounts:
     """Had no file on disk, or are of a type that the store does not take."""
     cleaned: int = 0
     """Rows of files that the store no longer has."""
+    in_failed_folder: int = 0
+    """Files in `03_failed` at the end of the step, also since earlier runs."""
 
 
 @dataclass(slots=True)

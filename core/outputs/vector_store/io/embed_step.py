@@ -13,7 +13,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator
 
-from core.outputs.vector_store.embed_changes import EmbedChange, change_of
+from core.outputs.vector_store.embed_changes import EmbedChange, change_of, failed_folder_sentence, subfolder_of
 from core.outputs.vector_store.file_attributes import is_of
 from core.outputs.vector_store.io import metadata_file
 from core.outputs.vector_store.io.embed_comparison import FILES_AT_ONCE, EmbedComparison
@@ -24,6 +24,7 @@ from core.outputs.vector_store.io.named_files import NamedFiles
 from core.outputs.vector_store.io.store_listing import StoreListing
 from core.outputs.vector_store.protocol import VectorStore
 from core.outputs.vector_store.store_files import FileStatus, StoredFile, VectorStoreUnavailable
+from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.step import Step
 from core.sources.sharepoint.io.storage import CrawlerStorage
 from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
@@ -80,6 +81,18 @@ class _Embedding:
         with contextlib.suppress(VectorStoreUnavailable):  # the note stays, and the next run does it
             await self._uploads.forget_begun()
         await asyncio.to_thread(self._maps.finish)
+        await asyncio.to_thread(self._tell_failed)
+
+    def _tell_failed(self) -> None:
+        """Count what is in `03_failed`, also since earlier runs: nobody finds it by searching."""
+        step, failed = self._pass.step, CFG.PERSISTENT_STORAGE_PATH_FAILED_SUBFOLDER
+        count = sum(subfolder_of(file.file_relative_path) == failed for file in self._maps.files)
+        self._counts.in_failed_folder = count
+        if count:
+            sentence = failed_folder_sentence(count)
+            log.warning("⚠️ %s → %s", sentence, self._pass.source.source_id)
+            if not step.warnings:  # others name the files that failed just now
+                step.warnings.append(sentence)
 
     # ── what the store or the disk has lost ──
 
@@ -126,6 +139,7 @@ class _Embedding:
         unique_id = one.attributes.get("unique_id", "")
         row, file = self._maps.rows.get(unique_id), self._maps.files.get(unique_id)
         if row is not None and row.openai_file_id:
-            return row.openai_file_id != one.file_id
+            # A new version that is not embedded yet has no row; it goes, or the old one, when that is known.
+            return row.openai_file_id != one.file_id and one.status is not FileStatus.IN_PROGRESS
         # In doubt it stays: the item may only wait for its download.
         return file is None or change_of(file, row) is EmbedChange.FAILED

@@ -44,6 +44,8 @@ class _Outcome:
     candidate: Candidate
     stored: StoredFile | None = None
     error: str = ""
+    pending: StoredFile | None = None
+    """It is in the store and not embedded yet: another try waits for it, and uploads nothing."""
     is_refused: bool = False
     """The store has seen the bytes and does not take them."""
 
@@ -84,7 +86,7 @@ class EmbedUploads:
                 if self._pass.step.should_stop() or self.is_down:
                     self._failed += again[start:]
                     break
-                await self.add([replace(one.candidate, adopted=None) for one in again[start : start + at_once]])
+                await self.add([replace(one.candidate, adopted=one.pending) for one in again[start : start + at_once]])
         for outcome in self._failed:
             # Of a run that was stopped only what was refused is known; the next one tries the others.
             if outcome.is_refused or not self._pass.step.should_stop():
@@ -138,9 +140,12 @@ class EmbedUploads:
     async def _outcome(self, candidate: Candidate, result: UploadResult, stored: StoredFile | None) -> _Outcome:
         """Tell what became of an upload; one that failed is taken out of the store and of the global storage."""
         if stored is None:
-            return _Outcome(candidate, None, result.error, result.is_final)
-        if stored.status in (FileStatus.MISSING, FileStatus.IN_PROGRESS):
+            return _Outcome(candidate, None, result.error, is_refused=result.is_final)
+        if stored.status is FileStatus.MISSING:
             return _Outcome(candidate, None, stored.error or _NOT_YET)
+        if stored.status is FileStatus.IN_PROGRESS:
+            pending = replace(stored, uploaded_ts=result.uploaded_ts or stored.uploaded_ts)
+            return _Outcome(candidate, None, stored.error or _NOT_YET, pending)
         if stored.status is FileStatus.COMPLETED:
             return _Outcome(candidate, replace(stored, uploaded_ts=result.uploaded_ts or stored.uploaded_ts))
         await self._pass.store.delete(stored.file_id)

@@ -1,7 +1,7 @@
 """Wait until OpenAI has embedded files. Its own helpers have no deadline; this one has.
 
-A batch is asked as a whole, and in the end for the names of what failed. Files whose batch
-is not known are asked one by one.
+A batch is asked as a whole, and in the end for the names of what failed. Files whose batch is not known are asked one
+by one. What is in progress at the deadline goes on in the store, and the next run waits for it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from core.outputs.vector_store.io.openai_calls import CallFailed, OpenAiCalls
@@ -25,7 +26,8 @@ LONGEST_POLL_SECONDS = 10.0
 _POLL_GROWTH = 1.5
 _STOP_SECONDS = 0.5
 """So often somebody looks whether the run was stopped."""
-_TOO_LATE = "It was not embedded in time; see OPENAI_WAIT_SECONDS."
+_TOO_LATE = "It was not embedded in time (OPENAI_WAIT_SECONDS); the next run looks again."
+_CANCELLED = "Its embedding was cancelled."
 _GONE = "It is not in the vector store any more."
 
 
@@ -59,8 +61,6 @@ class EmbedWait:
             if answer.parse().status != "in_progress" or self._should_stop():
                 return
             if not await self._pause(pause, answer.headers):
-                with contextlib.suppress(CallFailed):
-                    await self._calls.send(lambda: batches.cancel(batch_id, vector_store_id=self._store_id))
                 return
             pause = min(pause * _POLL_GROWTH, LONGEST_POLL_SECONDS)
 
@@ -95,7 +95,7 @@ class EmbedWait:
             if not _is_busy(one) or self._should_stop():
                 return one
             if not await self._pause(pause, answer.headers):
-                return StoredFile(file_id, FileStatus.FAILED, _TOO_LATE, attributes=one.attributes)
+                return replace(one, error=_TOO_LATE)
             pause = min(pause * _POLL_GROWTH, LONGEST_POLL_SECONDS)
 
     async def _pause(self, seconds: float, headers: Mapping[str, str]) -> bool:
@@ -116,7 +116,7 @@ def stored_file(one: VectorStoreFile) -> StoredFile:
     attributes = {name: str(value) for name, value in (one.attributes or {}).items()}
     error = one.last_error.message if one.last_error else ""
     if one.status == "cancelled" and not error:
-        error = _TOO_LATE
+        error = _CANCELLED
     return StoredFile(one.id, FileStatus(one.status), error, embedded_ts=float(one.created_at), attributes=attributes)
 
 
