@@ -33,9 +33,7 @@ async def library(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncI
 
 
 async def start(library: Library, *, dry_run: bool = False) -> StepResult:
-    state = await library.context.sources.read(SID)
-    assert state is not None
-    return await DomainSteps(library.context).embed_waiting("docs", [state.record], dry_run=dry_run)
+    return await DomainSteps(library.context).embed_waiting("docs", [SID], dry_run=dry_run)
 
 
 async def work(library: Library, run_id: str) -> Run:

@@ -91,6 +91,19 @@ async def test_old_versions_and_orphans(scene: EmbedScene, openai_server: OpenAi
     assert {plain, other} < set(openai_server.stores[scene.store_id].files)
 
 
+async def test_embedding_under_way(scene: EmbedScene, openai_server: OpenAiStoreServer) -> None:
+    """What a run did not wait for is no fault, new or a new version: the next run writes it down."""
+    scene.file("u0", "0.md", "another text", day=1)
+    scene.file("u9", "9.md")
+    openai_server.hold()
+    await scene.embed(openai_wait_seconds=0.2)
+    assert await check(scene, fix=True) == []
+    openai_server.release()
+    counts = await scene.embed()
+
+    assert (counts.embedded, counts.uploaded, await check(scene)) == (2, 0, [])
+
+
 @pytest.mark.parametrize("damage", [b"", b"\x00 no map"])
 async def test_lost_map_is_rebuilt(scene: EmbedScene, openai_server: OpenAiStoreServer, damage: bytes) -> None:
     """A lost or damaged vectorstore_map.csv is written again as it was; nothing is uploaded or deleted for it."""

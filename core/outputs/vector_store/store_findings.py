@@ -42,6 +42,8 @@ def row_problem(row: VectorStoreRow, stored: StoredFile | None, store_id: str) -
 
 def file_problem(stored: StoredFile, row: VectorStoreRow | None, file: FileRow | None) -> StoreProblem | None:
     """Tell what is wrong with a file of ours in the store, by the rows of its item."""
+    if file is not None and stored.status is FileStatus.IN_PROGRESS:
+        return None  # a run was too early for it; the next one writes it down
     if row is not None and row.openai_file_id:
         return None if row.openai_file_id == stored.file_id else StoreProblem.OLD_VERSION
     if file is None or stored.status in _GONE or change_of(file, row) is EmbedChange.FAILED:
