@@ -47,6 +47,8 @@ class Report:
     replica: dict[str, int] = field(default_factory=dict)
     healed: int = 0
     left: int = 0
+    by_hand: int = 0
+    """Of those that are left, vector stores that only a person can set right."""
     waiting: int = 0
     """Pages that wait for an embed worker now."""
     unreadable: int = 0
@@ -54,7 +56,14 @@ class Report:
 
     def counts(self, checked: int) -> dict[str, int]:
         """Return what a run counts."""
-        return {"checked": checked, "found": self.healed + self.left, "healed": self.healed, "unhealed": self.left}
+        found = self.healed + self.left
+        return {
+            "checked": checked,
+            "found": found,
+            "healed": self.healed,
+            "unhealed": self.left,
+            "healable": found - self.by_hand,
+        }
 
     def add(self, wrong: str, invariant: str, name: str) -> None:
         """Take a finding."""
@@ -136,6 +145,7 @@ async def _compare_stores(checks: VectorStoreChecks, report: Report, go_on: GoOn
         if isinstance(found, StoreTrouble):
             report.notes.append(found.sentence)
             report.left += 1
+            report.by_hand += not found.is_busy
             continue
         report.add(str(found.problem), STORE_INVARIANT, found.name)
         report.healed += found.is_healed
@@ -167,21 +177,29 @@ def _page(report: Report, fix: bool) -> str:
         if replica
         else "Replica: not compared, as long as a key is of another type"
     )
-    if fix and report.left:
-        lines.append(
-            f"Healed: {report.healed}. Left: {report.left}, which others are at just now; run it again in a minute."
-        )
-    elif fix and report.healed:
-        lines.append(f"Healed: {report.healed}. Nothing is left.")
-    elif report.left:
-        lines.append(
-            f"`python -m scripts.doctor{' --stores' if report.invariants[STORE_INVARIANT] else ''} --fix` heals it."
-        )
+    lines += _end(report, fix)
     if fix and report.waiting:
         lines.append(
             f"{counted(report.waiting, 'page')} {'waits' if report.waiting == 1 else 'wait'} for an embed worker."
         )
     return "\n".join(lines)
+
+
+def _end(report: Report, fix: bool) -> list[str]:
+    """Say what was healed, what is left, and who sets that right."""
+    lines, left = [], report.left - report.by_hand
+    if fix and left:
+        lines.append(f"Healed: {report.healed}. Left: {left}, which others are at just now; run it again in a minute.")
+    elif fix and report.healed:
+        lines.append(f"Healed: {report.healed}.{'' if report.by_hand else ' Nothing is left.'}")
+    elif left:
+        lines.append(
+            f"`python -m scripts.doctor{' --stores' if report.invariants[STORE_INVARIANT] else ''} --fix` heals it."
+        )
+    if report.by_hand:
+        stores = counted(report.by_hand, "vector store")
+        lines.append(f"{stores} could not be compared, which `--fix` cannot heal; the notes say what to do.")
+    return lines
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from core.sources.sharepoint.refusals import RequestRefused, download_advice
 from core.sources.sharepoint.source_configs import FileSourceConfig, ListSourceConfig, SitePageSourceConfig
 
 SITE = "https://contoso.sharepoint.com/sites/MyProject"
@@ -50,6 +51,7 @@ def test_one_form() -> None:
     """Slashes at the end go, percent-encoding is read; letters, quotes and signs of names stay."""
     assert library(site_url=f"{SITE}/").site_url == SITE
     assert library(sharepoint_url_part="/Shared%20Documents/").sharepoint_url_part == "/Shared Documents"
+    assert library(sharepoint_url_part="Shared Documents").sharepoint_url_part == "/Shared Documents"
     assert library(sharepoint_url_part="/Ré'sumé & C# 👩‍💻/Q1").sharepoint_url_part == "/Ré'sumé & C# 👩‍💻/Q1"
 
 
@@ -61,7 +63,8 @@ def test_source_id_is_written_back() -> None:
 
 
 WRONG: list[tuple[str, str, Any, str]] = [
-    ("a title", "sharepoint_url_part", "Shared Documents", "begins with / and is the path of the library in its URL"),
+    ("nothing", "sharepoint_url_part", " ", "names no library"),
+    ("up, without a slash", "sharepoint_url_part", "../x", "is no path of a library"),
     ("a whole URL", "sharepoint_url_part", f"{SITE}/Shared Documents", "is a whole URL; give only the path behind"),
     ("the site alone", "sharepoint_url_part", "/", "names no library"),
     ("a view", "sharepoint_url_part", "/Shared Documents/Forms/AllItems.aspx", "names no library"),
@@ -108,3 +111,16 @@ def test_plain_http_is_for_hosts_that_were_allowed() -> None:
     assert outside.refusal(("sharepoint.example.org",)) == ""
     assert library(site_url="http://127.0.0.1:8080/sites/x").refusal(()) == ""
     assert library().refusal(()) == ""
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("denied", "SharePoint answers 403: denied. The app"),
+        ("Access denied.", "SharePoint answers 403: Access denied. The app"),
+        ("", "SharePoint answers 403. The app"),
+    ],
+)
+def test_refusals_are_sentences(message: str, told: str) -> None:
+    """What the server says ends with a full stop before the advice follows."""
+    assert download_advice(RequestRefused(403, "", message)).startswith(told)

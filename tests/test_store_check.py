@@ -234,3 +234,12 @@ async def test_doctor_compares_stores(
     openai_server.stores.clear()
     code, findings, notes = await told(capsys)
     assert (code, findings, any("no vector store" in one for one in notes)) == (1, {}, True)
+    for fix in (False, True):
+        assert await doctor.doctor(fix=fix, as_json=False, stores=True) == 1
+        page = capsys.readouterr().out
+        assert "1 vector store could not be compared, which `--fix` cannot heal; the notes say what to do." in page
+        assert "make it empty: then the next crawl makes a new one." in page
+        assert all(words not in page for words in ("heals it", "others are at just now", "domain remove"))
+    (settings.persistent_storage_path / "domains/DOMAIN01/domain.json").unlink()
+    _, _, notes = await told(capsys)
+    assert any(one.endswith("domain remove DOMAIN01`.") for one in notes), notes

@@ -32,7 +32,7 @@ async def repair_as_run(client: Client, keys: Keys, counts: Counts, started_by: 
     async with open_pass(
         RunStore(client, keys), clock, RunKind.DOCTOR, counters=REPAIR_COUNTERS, started_by=started_by
     ) as worker:
-        yield _reported(client, keys, worker, counts)
+        yield _reported(client, keys, worker, lambda: {name: counts()[name] for name in REPAIR_COUNTERS})
         told = "{checked} names checked: {found} wrong, {healed} healed, {unhealed} left"
         is_left = bool(counts()["unhealed"])
         _end(worker, RunStatus.PARTIAL if is_left else RunStatus.SUCCEEDED, told.format(**counts()))
@@ -65,7 +65,8 @@ async def check_as_run(
             return {name: counts()[name] for name in CHECK_COUNTERS}
 
         yield _reported(client, keys, worker, seen)
-        advice = "; `python -m scripts.doctor --fix` heals it" if counts()["found"] else ""
+        healable = counts().get("healable", counts()["found"])
+        advice = "; `python -m scripts.doctor --fix` heals it" if healable else ""
         _end(worker, RunStatus.SUCCEEDED, "{checked} names checked: {found} wrong".format(**counts()) + advice)
         with contextlib.suppress(RedisError):  # what was seen is told all the same
             await stack.aclose()

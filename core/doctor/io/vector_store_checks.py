@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from core.outputs.vector_store.store_findings import StoreFinding
 from core.runs.io.run_store import RunStore
 from core.runs.run import source_scope
 from core.settings import Settings
+from core.sources.io.domain_folder import DomainFolders
 from core.sources.io.domain_store import DomainStore, StoredDomain
 from core.sources.sharepoint.io.storage import CrawlerStorage
 from core.store.connect import Client
@@ -26,6 +28,8 @@ class StoreTrouble:
 
     domain_id: str
     sentence: str
+    is_busy: bool = False
+    """It can be compared when a run has ended; else a person has to do something."""
 
 
 class VectorStoreChecks:
@@ -48,14 +52,22 @@ class VectorStoreChecks:
         scopes = await self._runs.open_ids()
         busy = [_own_name(domain, sid) for sid in domain.sources if source_scope(sid) in scopes]
         if busy:
-            yield StoreTrouble(domain.id, f"{', '.join(busy)} of {domain.id} is being crawled; check it afterwards.")
+            sentence = f"{', '.join(busy)} of {domain.id} is being crawled; check it afterwards."
+            yield StoreTrouble(domain.id, sentence, is_busy=True)
         checked = CheckedDomain(domain.id, [_own_name(domain, sid) for sid in domain.sources], busy)
         try:
             async with open_existing_store(self._settings, domain.vector_store.id) as store:
                 async for finding in check_store(store, self._storage, checked, fix=fix):
                     yield finding
         except (VectorStoreMissing, VectorStoreUnavailable) as error:
-            yield StoreTrouble(domain.id, f"{domain.id}: {error}")
+            yield StoreTrouble(domain.id, f"{domain.id}: {error}{await self._without_file(domain.id)}")
+
+    async def _without_file(self, domain_id: str) -> str:
+        """Say what to do about a domain whose file somebody has deleted; empty if it is there."""
+        path = DomainFolders(self._settings.persistent_storage_path).path(domain_id)
+        if await asyncio.to_thread(path.exists):
+            return ""
+        return f" {path} is gone; if the domain should go too: `python -m scripts.domain remove {domain_id}`."
 
 
 def _own_name(domain: StoredDomain, sid: str) -> str:

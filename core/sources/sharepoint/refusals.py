@@ -12,7 +12,8 @@ class RequestRefused(Exception):
     """The server answered that it will not do this; trying again would not help."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(f"SharePoint answers {status}" + (f": {message}" if message else "."))
+        sentence = f"SharePoint answers {status}" + (f": {message.strip()}" if message.strip() else "")
+        super().__init__(sentence if sentence.endswith((".", "!", "?", "…")) else f"{sentence}.")
         self.status = status
         self.code = code
         self.message = message

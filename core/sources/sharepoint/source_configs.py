@@ -41,11 +41,8 @@ def _url_part(text: str) -> str:
     """Return the path of a library below its site, as it is written there; raise ValueError, a sentence."""
     if "://" in text:
         raise ValueError("is a whole URL; give only the path behind site_url, as /Shared Documents")
-    if not text.startswith("/"):
-        raise ValueError(
-            "begins with / and is the path of the library in its URL, as /Shared Documents; its title may be another"
-        )
-    path = unquote(text).rstrip("/")
+    decoded = unquote(text.strip()).rstrip("/")
+    path = decoded if not decoded or decoded.startswith("/") else f"/{decoded}"
     names = path.split("/")[1:]
     if not names or path.lower().endswith(".aspx"):
         raise ValueError("names no library; give its path, as /Shared Documents")
