@@ -123,17 +123,18 @@ class _Work:
         return DomainSteps(self.context, is_own_command=True)
 
     async def preview(self, chosen: ChosenSources, *, json: bool) -> int:
-        """Tell what it would do; changes nothing."""
+        """Tell what it would do; changes nothing. Returns 1 if a source could not be asked."""
         sids = chosen.sids if self.step in (None, StepName.DOWNLOAD) else chosen.stepped
         reports = await self.steps.preview(sids, self.mode)
+        has_trouble = int(any(one.is_incomplete for one in reports))
         if json:
             command_line.print_json([preview_json(one) for one in reports])
-            return 0
+            return has_trouble
         others = await self._others(chosen.others, dry_run=True)
         if others:
             echo(f"Items of sources without steps: {others.items}.")
         echo(preview_text(reports))
-        return 0
+        return has_trouble
 
     async def run(self, chosen: ChosenSources, stop: asyncio.Event) -> None:
         """Crawl, or take the step: here where sources have steps, by jobs where they have none."""

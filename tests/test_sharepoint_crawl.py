@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from core.settings import Settings
+from core.sources.sharepoint.step_results import NOT_DOWNLOADED
 from core.store import connect
 from tests import commands, files, prefork
 from tests.openai_store_server import OpenAiStoreServer
@@ -230,3 +231,34 @@ async def test_two_crawls_at_once(indexed: Tenant) -> None:
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
     assert len(indexed.server.downloads) == 2
     assert [len(indexed.rows(one, "vectorstore_map.csv")) for one in FOLDERS] == [2, 1, 1]
+
+
+@pytest.mark.parametrize("step", ["process", "embed"])
+async def test_a_step_before_any_download(tenant: Tenant, step: str) -> None:
+    """It is incomplete, and says once for each source what comes first."""
+    tenant.write_domain()
+
+    done = await tenant.run("scripts.domain", step, DOMAIN)
+
+    assert done.returncode == 1
+    assert done.stdout.count("partial (incomplete)") == len(FOLDERS)
+    for source in FOLDERS:
+        assert f"{DOMAIN}.{source}: {NOT_DOWNLOADED}\n" in done.stderr
+    assert "Errno" not in done.stderr
+
+
+async def test_a_dry_run_that_cannot_ask(tenant: Tenant) -> None:
+    """Without a token, or with a site that is not there, it ends with 1 and the sentence, and with no traceback."""
+    tenant.write_domain(list_sources=[], sitepage_sources=[])
+    tenant.environment["SHAREPOINT_ACCESS_TOKEN"] = ""
+    without_token = await tenant.crawl("--dry-run")
+    tenant.environment["SHAREPOINT_ACCESS_TOKEN"] = "T"
+    well = await tenant.crawl("--dry-run")
+    tenant.server.kill_site()
+    dead = await tenant.run("scripts.domain", "download", DOMAIN, "--dry-run", "--json")
+
+    assert [one.returncode for one in (without_token, well, dead)] == [1, 0, 1]
+    assert "Set SHAREPOINT_TENANT_ID" in without_token.stdout
+    assert "SharePoint answers 404" in json.loads(dead.stdout)[0]["listing"]
+    assert "Traceback" not in dead.stderr
+    assert "office365" not in dead.stderr

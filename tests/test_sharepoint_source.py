@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 
 from core.models import Failed, Fetched, ListingBatch, ListingEnd, Ref
+from core.registry.io.trail_reader import explain_url
 from core.registry.record import Item
 from core.settings import Settings
-from core.sources.io.sharepoint import NOT_DOWNLOADED
 from core.sources.io.source_kinds import source_class
 from core.sources.sharepoint.map_rows import FileRow
 from core.sources.sharepoint.source_types import SharePointType
-from core.sources.sharepoint.step_results import NO_COPY
+from core.sources.sharepoint.step_results import NO_COPY, NOT_DOWNLOADED
 from core.store import connect
 from tests import files
 from tests.crawled_site import counts, crawl_context, item, text
@@ -241,7 +241,7 @@ async def test_types_that_are_read(documents: LocalLibrary) -> None:
 JUDGED = [
     (SharePointType.FILES, f"{SITE}/Shared%20Documents/a.docx", ""),
     (SharePointType.FILES, f"{SITE}/shared%20documents/x/a.DOCX", ""),
-    (SharePointType.FILES, f"{SITE}/Shared%20Documents/a.exe", "not included"),
+    (SharePointType.FILES, f"{SITE}/Shared%20Documents/a.exe", "type not embedded"),
     (SharePointType.FILES, f"{SITE}/Other/a.docx", None),
     (SharePointType.FILES, "https://evil.example/sites/Demo/Shared%20Documents/a.docx", None),
     (SharePointType.LISTS, f"{SITE}/Lists/Project%20Tasks/DispForm.aspx?ID=5", ""),
@@ -263,3 +263,22 @@ async def test_judge(
         judgement = source_class(state.record.kind).judge(state, settings, url, 0, 0.0)
 
     assert (judgement.reason if judgement else None) == expected
+
+
+async def test_why_a_type_is_not_found(documents: LocalLibrary) -> None:
+    """The trail names the types that are embedded, and what to do."""
+    documents.put("a.txt", FILLER)
+    await documents.embed()
+
+    context = documents.context
+    now = await connect.now(context.client)
+    trail = await explain_url(context.client, context.keys, context.settings, documents.url("data.xlsx"), now)
+    stations = {str(station.name): station for station in trail.stations}
+
+    scope = stations["scope"]
+    assert scope.sentence.startswith(
+        f"{documents.sid} does not take it: its type is not one of those that are embedded"
+    )
+    assert "docx" in scope.sentence
+    assert ".docx" in scope.advice
+    assert stations["listing"].sentence == f"It lies in the place of {documents.sid}, which does not take it."

@@ -124,6 +124,8 @@ def listing_station(listing: ListingFacts, clean: str, now: float) -> Station:
     ]
     if refusing and not taking:
         sentence = f"No feed names it, and no page{_how_many(listing)} links to it."
+        if not any(source.follows_links for source in refusing):
+            sentence = f"It lies in the place of {refusing[0].sid}, which does not take it."
         return Station(StationName.LISTING, StationState.UNKNOWN, sentence, facts)
     if taking:
         return _unlinked(taking[0], listing, facts, now)

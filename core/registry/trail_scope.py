@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from core.registry.trail import Station, StationName, StationState, iso_or_empty
 from core.registry.trail_listing import ListingFacts, SourceListing
-from core.urls.scope import EXCLUDED, NO_DOCUMENT, NOT_INCLUDED, OUTSIDE, TOO_DEEP, Judgement
+from core.urls.scope import EXCLUDED, NO_DOCUMENT, NOT_EMBEDDED, NOT_INCLUDED, OUTSIDE, TOO_DEEP, Judgement
 
 
 def scope_station(listing: ListingFacts, *, is_named_elsewhere: bool) -> Station:
@@ -60,6 +60,7 @@ _REASONS = {
     EXCLUDED: "a pattern leaves it out ({rule})",
     NOT_INCLUDED: "no pattern takes it in ({rule})",
     TOO_DEEP: "it lies too deep ({rule})",
+    NOT_EMBEDDED: "its type is not one of those that are embedded ({rule})",
     NO_DOCUMENT: "it is no document ({rule})",
     "not allowed": "{rule}",
 }
@@ -69,6 +70,8 @@ def _scope_advice(source: SourceListing) -> str:
     reason, rule = (source.judgement.reason, source.judgement.rule) if source.judgement else ("", "")
     if reason in {*OUTSIDE.values(), EXCLUDED, NOT_INCLUDED, TOO_DEEP}:
         return f"Change {rule.partition(' ')[0]} of {source.sid} and add its domain.json again."
+    if reason == NOT_EMBEDDED:
+        return "Keep its text there as one of these types too, for example as a .docx or a .pdf."
     if reason:
         return "What no crawl takes can still come in by a feed; images are found with their pages."
     if source.full:

@@ -32,7 +32,8 @@ OUTSIDE = {
     ScopeKind.DOMAIN: "other domain",
 }
 EXCLUDED, NOT_INCLUDED, TOO_DEEP, NO_DOCUMENT = "excluded", "not included", "too deep", "no document"
-OUT_OF_SCOPE = frozenset({NO_ADDRESS, *OUTSIDE.values(), EXCLUDED, NOT_INCLUDED, TOO_DEEP})
+NOT_EMBEDDED = "type not embedded"
+OUT_OF_SCOPE = frozenset({NO_ADDRESS, *OUTSIDE.values(), EXCLUDED, NOT_INCLUDED, TOO_DEEP, NOT_EMBEDDED})
 """Reasons that follow from the source's configuration; all others say something about the URL itself."""
 
 # Endings of what has no text to read. Only what no page is named after: `.com`, `.net`, `.app`, `.ts` are not here.

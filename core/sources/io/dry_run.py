@@ -19,7 +19,7 @@ from core.registry.record import Status
 from core.runtime.context import Context
 from core.sources.io.crawl import CrawlMode
 from core.sources.io.open_sources import OpenSources
-from core.sources.io.source import COMPLETE, Source, describe_end
+from core.sources.io.source import COMPLETE, UNCHANGED, Source, describe_end
 from core.sources.planned_changes import PlannedChanges
 from core.store import connect
 from core.urls.secrets import redact
@@ -61,6 +61,11 @@ class DryRunReport:
         named = self.names.setdefault(group, [])
         if len(named) < MOST_NAMED:
             named.append(redact(name))
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Could the source not be listed to its end, though its listing is evidence?"""
+        return self.source.is_listing_evidence and self.how not in (COMPLETE, UNCHANGED)
 
     @property
     def requests(self) -> int:

@@ -31,11 +31,11 @@ from core.sources.sharepoint.map_csv import MapFileDamaged
 from core.sources.sharepoint.map_rows import FileRow
 from core.sources.sharepoint.source_configs import FileSourceConfig, ListSourceConfig, SitePageSourceConfig
 from core.sources.sharepoint.source_types import SharePointType
-from core.sources.sharepoint.step_results import NO_COPY
+from core.sources.sharepoint.step_results import NO_COPY, NOT_DOWNLOADED
 from core.sources.sharepoint.stored_source import StoredSource
 from core.sources.source_state import SourceState
 from core.urls.normalise import public_url
-from core.urls.scope import EXCLUDED, NOT_INCLUDED, Judgement
+from core.urls.scope import EXCLUDED, NOT_EMBEDDED, Judgement
 
 if TYPE_CHECKING:
     from core.net.fetcher import BodySlot
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from core.sources.sharepoint.io.step import Step
 
 BATCH_ITEMS = 500
-NOT_DOWNLOADED = "nothing was downloaded yet; the download step comes first"
+_TYPES = CFG.DEFAULT_FILETYPES_ACCEPTED_BY_VECTOR_STORES
 _ELSEWHERE = "of another place"
 
 
@@ -75,7 +75,7 @@ class SharePointSource(Source):
         stored = _stored(cls.source_type, state)
         if not item_urls.is_of(stored, address, state.memory.get("list_root", "")):
             return None
-        return Judgement() if _is_taken(stored, address) else Judgement(NOT_INCLUDED, "the type of the file")
+        return Judgement() if _is_taken(stored, address) else Judgement(NOT_EMBEDDED, ", ".join(_TYPES))
 
     def exclusion_reason(self, address: str) -> str:
         if not item_urls.is_of(self._stored, address):
@@ -223,4 +223,4 @@ def _stored(source_type: SharePointType, state: SourceState) -> StoredSource:
 def _is_taken(stored: StoredSource, address: str) -> bool:
     if stored.source_type is not SharePointType.FILES:
         return True
-    return item_urls.ending_of(address) in CFG.DEFAULT_FILETYPES_ACCEPTED_BY_VECTOR_STORES
+    return item_urls.ending_of(address) in _TYPES

@@ -17,8 +17,10 @@ from core.sources.sharepoint.io.process_step import process
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
 from core.sources.sharepoint.io.storage import CrawlerStorage
 from core.sources.sharepoint.item_urls import item_url
+from core.sources.sharepoint.map_rows import FileRow
 from core.sources.sharepoint.remote_items import SharePointUnavailable
 from core.sources.sharepoint.step_names import StepName
+from core.sources.sharepoint.step_results import NOT_DOWNLOADED
 from core.sources.sharepoint.stored_source import StoredSource
 
 if TYPE_CHECKING:
@@ -29,7 +31,10 @@ log = logging.getLogger("crawler")
 
 
 async def prepare(context: Context, stored: StoredSource, step: Step) -> str:
-    """Do the download and the process step, if they are named; return why the source was skipped, or nothing."""
+    """Do the download and the process step, if they are named; return why the source was skipped, or nothing.
+
+    Without a download, now or before, there is nothing to process or to embed.
+    """
     storage, statistics = CrawlerStorage.of(context.settings), step.statistics
     if StepName.DOWNLOAD in step.names:
         try:
@@ -40,6 +45,9 @@ async def prepare(context: Context, stored: StoredSource, step: Step) -> str:
             log.error("❌ Skipped, nothing was changed: %s → %s", error, stored.source_id)
         if statistics.status == SKIPPED:
             return statistics.error
+    elif not await asyncio.to_thread(storage.map_file(stored, FileRow).exists):
+        log.warning("⚠️ %s → %s", NOT_DOWNLOADED, stored.source_id)
+        return NOT_DOWNLOADED
     if StepName.PROCESS in step.names and not step.should_stop():
         await process(storage, stored, step)
     return ""

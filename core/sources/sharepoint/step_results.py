@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar
 
 Counts = TypeVar("Counts", "DownloadCounts", "ProcessCounts", "EmbedCounts")
 
+NOT_DOWNLOADED = "Nothing was downloaded yet; the download step comes first."
 NO_COPY = "Its copy is not on this disk; the next crawl brings it."
 """Why an item cannot be read whose source has no file of it."""
 

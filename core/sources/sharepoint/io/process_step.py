@@ -31,7 +31,7 @@ from core.sources.sharepoint.map_csv import MapFileDamaged
 from core.sources.sharepoint.map_rows import FileRow
 from core.sources.sharepoint.page_html import PageUnreadable, clean_page, decode_original, unread_web_parts
 from core.sources.sharepoint.source_types import SharePointType
-from core.sources.sharepoint.step_results import ProcessCounts
+from core.sources.sharepoint.step_results import NOT_DOWNLOADED, ProcessCounts
 from core.sources.sharepoint.stored_source import StoredSource
 from core.sources.sharepoint.time_stamps import timestamp_of
 
@@ -54,7 +54,10 @@ async def process(storage: CrawlerStorage, source: StoredSource, step: Step) -> 
         rows = opened.enter_context(RowTable(mirror.folder, FileRow))
         try:
             await asyncio.to_thread(map_files.load, mirror.map_path(FileRow), rows, FileRow)
-        except (FileNotFoundError, MapFileDamaged) as error:
+        except FileNotFoundError:
+            log.warning("⚠️ %s → %s", NOT_DOWNLOADED, source.source_id)
+            return counts
+        except MapFileDamaged as error:
             log.warning("⚠️ Nothing to process, download first: %s → %s", error, source.source_id)
             return counts
         values = opened.enter_context(ItemValues(mirror.folder))

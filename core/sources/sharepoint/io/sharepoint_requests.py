@@ -7,6 +7,7 @@ again, and for no other.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -38,6 +39,8 @@ class SiteRequests:
     """The requests to one site; safe for several threads."""
 
     def __init__(self, settings: Settings, site_url: str) -> None:
+        # It logs a traceback for each refusal that it raises; what we make of it is logged by whoever asked.
+        logging.getLogger("office365").setLevel(logging.CRITICAL)
         origin = origin_of(site_url)
         self.session = GuardedSession(settings)
         self.timeout_seconds = settings.sharepoint_timeout_seconds
