@@ -337,7 +337,7 @@ async def test_commands(shelf: Context, stepped: type[StepFolder], capsys: pytes
     assert stepped.prepared == [("download",), ("process",), ("embed",)]
     assert "shelf.site" in downloaded
     assert [line.split() for line in downloaded.splitlines() if " download " in line] == [
-        ["shelf.Notes", "download", "0", "0", "0", "0", "1", "0", "0"]
+        ["shelf.Notes", "download", "0", "0", "0", "0", "1", "0", "0", "–"]
     ]
     [source] = processed["sources"]
     assert (source["source"], source["statistics"]["process"]["skipped"]) == ("shelf.Notes", 1)
