@@ -18,7 +18,7 @@ from tests.articles import ArticlePage
 from tests.site import FILLER
 from tests.web import FakeWeb
 
-NOT_FOR_PROGRAMS = {"export", "mcp", "redis-cli", "sample-site"}
+NOT_FOR_PROGRAMS = {"sample-sharepoint", "export", "mcp", "redis-cli", "sample-site"}
 """Prints JSON Lines; is a server; prints what Redis answers; is a server."""
 COUNTS = {"name", "dry_run", "sources", "items", "kept", "texts", "images", "articles", "aliases", "links", "runs"}
 
