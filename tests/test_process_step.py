@@ -279,7 +279,7 @@ async def test_process_before_any_download_does_nothing(
 ) -> None:
     """Without a map there is nothing to process, and a line says what to do."""
     assert counted((await pages.process()).process) == {}
-    assert "download first" in caplog.text
+    assert "the download step comes first" in caplog.text
 
 
 async def test_stopped_process_goes_on(tasks: SharePointCopies) -> None:

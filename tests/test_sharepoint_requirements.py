@@ -79,12 +79,12 @@ async def test_fr02_complete_field_comparison(scene: Scene, field: str) -> None:
 
 
 async def test_fr03_integrity_check_after_download(scene: Scene) -> None:
-    """An orphan and a wrong path are found, and what is missing on disk or in the map was downloaded before that."""
+    """A missing file, an orphan and a wrong path are found and corrected, and the line counts them."""
     _damage(scene)
 
     await scene.crawl()
 
-    assert scene.has_logged("Integrity check corrected: 0 missing, 1 orphans deleted, 1 moved")
+    assert scene.has_logged("Integrity check corrected: 1 missing, 1 orphans deleted, 1 moved")
     scene.forget()
     await scene.crawl()
     assert scene.has_logged("Integrity check passed: 4 files verified")
@@ -277,7 +277,7 @@ def test_ig06_names_come_from_the_config() -> None:
 
 
 def _damage(scene: Scene) -> None:
-    """Four anomalies: a row that is missing, a file that is, one too many, and one in a wrong place."""
+    """A new file, and three anomalies: a file that is missing, one too many, and one in a wrong place."""
     scene.server.file("Reports/Extra.md", b"# Extra")
     (scene.embedded / NOTES).unlink()
     _write(scene.embedded / "orphan.md")
