@@ -29,7 +29,7 @@ from pydantic import SecretStr
 
 from core.keys import Keys
 from core.search.chunking import CHUNKER_VERSION
-from core.search.io.local_embedder import BATCH_TEXTS, WINDOW_TOKENS, LocalEmbedder, wordpiece
+from core.search.io.local_embedder import WINDOW_TOKENS, LocalEmbedder, _packed, wordpiece
 from core.settings import Settings
 from core.store import connect, embedded
 from core.store.connect import texts as texts_of
@@ -81,10 +81,8 @@ class Bare:
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
         rows = [[101, *self._pieces.encode(text)[: WINDOW_TOKENS - 2], 102] for text in texts]
-        order = sorted(range(len(rows)), key=lambda place: len(rows[place]))
         vectors = [b""] * len(rows)
-        for begin in range(0, len(order), BATCH_TEXTS):
-            places = order[begin : begin + BATCH_TEXTS]
+        for places in _packed([len(row) for row in rows]):
             for place, vector in zip(places, self._run([rows[place] for place in places]), strict=True):
                 vectors[place] = vector.tobytes()
         return vectors
@@ -208,7 +206,7 @@ def print_counting(texts: Sequence[str]) -> None:
     except ModuleNotFoundError:
         print()
         return
-    vocabulary = Path(__file__).parents[1] / "core" / "indexes" / "model" / "vocab.txt"
+    vocabulary = Path(__file__).parents[1] / "core" / "search" / "io" / "model" / "vocab.txt"
     library = BertWordPieceTokenizer(str(vocabulary), lowercase=True)
     print(f", tokenizers {per_text(lambda text: len(library.encode(text, add_special_tokens=False)), texts):.0f}")
 

@@ -392,11 +392,11 @@ def test_tokens_are_counted_sparingly() -> None:
 @pytest.mark.parametrize(
     ("name", "headings", "title", "url", "expected"),
     [
-        ("all", ("A", "B"), "Title", "https://a.example/b/?c#d", "Title › A › B › a.example/b\ntext"),
+        ("all", ("A", "B"), "Title", "https://a.example/bridges/?c#d", "Title › A › B › a.example/bridges\ntext"),
         ("title only", (), "Title", "", "Title\ntext"),
         ("the title is the first heading", ("title", "B"), "Title", "", "Title › B\ntext"),
         ("nothing", (), "", "", "text"),
-        ("a path", (), "", "docs/a.md", "docs/a.md\ntext"),
+        ("a path", (), "", "docs/bridges.md", "docs/bridges.md\ntext"),
         ("title over lines", (), " A \n title ", "", "A title\ntext"),
     ],
 )

@@ -209,6 +209,18 @@ async def test_batch_and_padding_change_nothing(shared_model: LocalEmbedder) -> 
 
 
 @needs_model
+async def test_a_second_thread_changes_nothing(shared_model: LocalEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads, one of them of low priority, make the vectors that one makes; on a busy machine one works alone."""
+    texts = ["The reservoir is full again.", *("word " * n for n in range(1, 60))]
+    monkeypatch.setattr(shared_model, "_is_alone_until", float("inf"))
+    alone = await shared_model.embed(texts)
+    monkeypatch.setattr(shared_model, "_is_alone_until", 0.0)
+    together = await shared_model.embed(texts)
+
+    assert max(abs(a - b) for a, b in zip(floats(b"".join(together)), floats(b"".join(alone)), strict=True)) < 1e-5
+
+
+@needs_model
 async def test_the_loop_stays_free(shared_model: LocalEmbedder) -> None:
     """While the model works, others run."""
     ticks = 0

@@ -28,8 +28,8 @@ log = logging.getLogger("timer")
 MOST_WAITING_JOBS = 10
 """More would only stand in line: what is not picked stays due, oldest first."""
 MOST_EMBED_JOBS = 4
-EMBED_BATCH = 64
-"""Items per job; a job has half a minute, and what it does not reach is sent again."""
+EMBED_BATCH = 16
+"""Items per job. What was sent is done first, so few are sent ahead: a new source waits for 64 items at most."""
 
 
 class DueJobs:
@@ -109,15 +109,15 @@ class DueJobs:
         return run_id
 
     async def send_embeds(self) -> int:
-        """Send texts that search does not know yet, newest first; none while the embedder is away."""
+        """Send texts that search does not know yet, newest first, each source in its turn; none while paused."""
         blocked = await self._runs.blocked()
         if str(RunKind.EMBED) in blocked.paused or await self._embed_queue.pause_reason():
             return 0
         room = MOST_EMBED_JOBS - await asyncio.to_thread(self._queues.count_waiting, QueueName.EMBED)
-        newest = await self._embed_queue.newest(room * EMBED_BATCH, blocked.paused_embeds())
+        waiting = await self._embed_queue.next(room * EMBED_BATCH, blocked.paused_embeds())
         sent = 0
-        for start in range(0, len(newest), EMBED_BATCH):
-            some = newest[start : start + EMBED_BATCH]
+        for start in range(0, len(waiting), EMBED_BATCH):
+            some = waiting[start : start + EMBED_BATCH]
             sent += await self._send("workers.embed_jobs.embed", [some], ("embed", some[0], some[-1]))
         return sent
 

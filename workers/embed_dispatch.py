@@ -45,11 +45,11 @@ class EmbedDispatcher:
     async def _send(self) -> bool:
         async with self._client() as client:
             queue = EmbedQueue(client, self._keys)
-            newest = await queue.newest(MOST_EMBED_JOBS * EMBED_BATCH)
-            was_just_sent = newest == self._sent and self._clock() < self._resend_at
-            if not newest or was_just_sent or await queue.pause_reason():
+            waiting = await queue.next(MOST_EMBED_JOBS * EMBED_BATCH)
+            was_just_sent = waiting == self._sent and self._clock() < self._resend_at
+            if not waiting or was_just_sent or await queue.pause_reason():
                 return False
-            self._sent, self._resend_at = newest, self._clock() + RESEND_SECONDS
+            self._sent, self._resend_at = waiting, self._clock() + RESEND_SECONDS
             return await send(self._settings, client, self._keys) > 0
 
     async def _warn_if_waiting(self) -> None:

@@ -16,6 +16,7 @@ from core.models import Chunk
 from core.pages.text_cleaning import content_hash, strip_unstorable, truncate
 from core.search import markdown_blocks
 from core.search.chunk_boundaries import Cutter
+from core.search.readable_address import readable_address
 
 CHUNKER_VERSION = "1"
 """Part of every chunk id and of the vector space: anything that moves cuts needs a new one."""
@@ -87,11 +88,10 @@ def estimate_tokens(text: str) -> int:
 
 
 def _context(title: str, url: str, headings: tuple[str, ...]) -> list[str]:
-    """Return title, headings and address; a first heading that repeats the title is left out."""
+    """Return title, headings and what the address says; a first heading that repeats the title is left out."""
     title = " ".join(title.split())
     below = headings[1:] if headings and headings[0].casefold() == title.casefold() else headings
-    address = url.partition("://")[2] or url
-    return [title, *below, re.split(r"[?#]", address, maxsplit=1)[0].strip("/")]
+    return [title, *below, readable_address(url)]
 
 
 def _shortened(title: str, room: int, count: Callable[[str], int]) -> str:

@@ -9,7 +9,30 @@ from core.store.connect import Client, texts
 from core.store.pipeline import read_many
 
 MOST_LOOKED = 10_000
-"""How many items are looked through for some that are not paused."""
+"""How many of the newest items are looked through: for all sources that wait, and for some that are not paused."""
+
+# KEYS[1] what waits · ARGV how many to look through, how many to return, how keys of records begin. The newest items in
+# turns: the newest of each source, then the second newest of each, so that a small source does not wait
+# for a large one.
+_FAIR = """
+local call = redis.call
+local sources, turns = {}, {}
+for _, id in ipairs(call('ZREVRANGE', KEYS[1], 0, ARGV[1] - 1)) do
+  local source = call('HGET', ARGV[3] .. id, 'sources') or ''
+  local turn = (sources[source] or 0) + 1
+  sources[source] = turn
+  if not turns[turn] then turns[turn] = {} end
+  table.insert(turns[turn], id)
+end
+local picked = {}
+for _, turn in ipairs(turns) do
+  for _, id in ipairs(turn) do
+    if #picked == tonumber(ARGV[2]) then return picked end
+    picked[#picked + 1] = id
+  end
+end
+return picked
+"""
 
 
 class EmbedQueue:
@@ -23,15 +46,14 @@ class EmbedQueue:
         """Return how many items wait."""
         return int(await self._client.zcard(self._keys.embed_due))
 
-    async def newest(self, count: int, paused_runs: Sequence[str] = ()) -> list[str]:
-        """Return items that wait, those that changed last first, without those of paused runs."""
-        found: list[str] = []
-        for first in range(0, MOST_LOOKED, max(count, 1)):
-            some = texts(await self._client.zrange(self._keys.embed_due, first, first + count - 1, desc=True))
-            found += await self.without(some, paused_runs)
-            if len(found) >= count or len(some) < count or not paused_runs:
-                break
-        return found[: max(count, 0)]
+    async def next(self, count: int, paused_runs: Sequence[str] = ()) -> list[str]:
+        """Return items that wait, without those of paused runs: the newest of each source in turns."""
+        if count <= 0:
+            return []
+        # What is paused may be in front of all others.
+        most = MOST_LOOKED if paused_runs else count
+        reply = await self._client.eval(_FAIR, 1, self._keys.embed_due, MOST_LOOKED, most, self._keys.item(""))
+        return (await self.without(texts(reply), paused_runs))[:count]
 
     async def without(self, item_ids: Sequence[str], paused_runs: Sequence[str]) -> list[str]:
         """Return those of the items that belong to none of these runs."""

@@ -1,6 +1,7 @@
 """The offline embedder: all-MiniLM-L6-v2, int8, run by ONNX Runtime, from a package and checked by its hash.
 
-English only. One thread and batches of four of about equal length: more cost memory and padding, and gain nothing.
+English only. Batches of texts of about equal length, packed by tokens: larger ones cost memory and padding, and gain
+nothing. One thread, and a second one of low priority where a core is idle: twice the texts, 28 MB more.
 A text has the same vector whatever batch it is in: the weights are int8, the arithmetic is float32, row by row.
 """
 
@@ -8,6 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
+import sys
+import threading
+import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
@@ -27,7 +33,12 @@ MODEL = "all-MiniLM-L6-v2-int8"
 DIMENSION = 384
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 WINDOW_TOKENS = 256
-BATCH_TEXTS = 4
+BATCH_TOKENS = 512
+"""With padding. Texts per CPU second: 26.0; of 1,024 tokens 25.1, of 2,048 21.4; four texts each 25.1."""
+HELPER_NICENESS = 10
+HELPER_LEAST_SHARE = 0.5
+"""A second thread that got less of a core than this shall let others work for a while."""
+HELPER_PAUSE_SECONDS = 30.0
 LONGEST_CHARACTERS = 16_384
 """Of a text only so much is looked at: 256 tokens are about a thousand characters."""
 _VOCABULARY = Path(__file__).parent / "model" / "vocab.txt"
@@ -47,6 +58,8 @@ class LocalEmbedder:
         self._path = model_path
         self._model: Model | None = None
         self._thread = ThreadPoolExecutor(1, "embed")
+        self._helper = ThreadPoolExecutor(1, "embed-helper", _lower_priority)
+        self._is_alone_until = 0.0
 
     async def prepare(self) -> None:
         """Load the model. Raises EmbedderUnavailable with what to install."""
@@ -62,23 +75,42 @@ class LocalEmbedder:
             return []
         model = await self._in_thread(self._loaded)
         rows = await self._in_thread(lambda: [model.tokens(text) for text in texts])
-        order = sorted(range(len(rows)), key=lambda place: len(rows[place]))
         vectors = [b""] * len(rows)
-        for begin in range(0, len(order), BATCH_TEXTS):
-            places = order[begin : begin + BATCH_TEXTS]
+        batches = deque(_packed([len(row) for row in rows]))
+
+        async def work(thread: ThreadPoolExecutor, take: Callable[[], list[int]]) -> None:
             # One call per batch: a query is answered between the batches of a long job.
-            made = await self._in_thread(partial(model.vectors, [rows[place] for place in places]))
-            for place, vector in zip(places, made, strict=True):
-                vectors[place] = vector
+            while batches and (thread is self._thread or self._has_idle_core()):
+                places = take()
+                made = await self._in_thread(partial(self._vectors, model, [rows[place] for place in places]), thread)
+                for place, vector in zip(places, made, strict=True):
+                    vectors[place] = vector
+
+        # The helper takes the short ones: what it begins last is soon done, also where it gets little of a core.
+        helping = [work(self._helper, batches.popleft)] if len(batches) > 1 and self._has_idle_core() else []
+        await asyncio.gather(work(self._thread, batches.pop), *helping)
         return vectors
 
     async def close(self) -> None:
         """End the thread and free the model."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        for thread in (self._thread, self._helper):
+            thread.shutdown(wait=False, cancel_futures=True)
         self._model = None
 
-    async def _in_thread(self, work: Callable[[], _T]) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+    async def _in_thread(self, work: Callable[[], _T], thread: ThreadPoolExecutor | None = None) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(thread or self._thread, work)
+
+    def _has_idle_core(self) -> bool:
+        """Whether a second thread may work: there is a second core, and nobody else wanted it a moment ago."""
+        return _cores() > 1 and time.monotonic() >= self._is_alone_until
+
+    def _vectors(self, model: Model, rows: Sequence[Sequence[int]]) -> list[Vector]:
+        """Return the vectors of a batch, and note how much of a core it got: little where others want it."""
+        wall, cpu = time.monotonic(), time.thread_time()
+        vectors = model.vectors(rows)
+        if time.thread_time() - cpu < HELPER_LEAST_SHARE * (time.monotonic() - wall):
+            self._is_alone_until = time.monotonic() + HELPER_PAUSE_SECONDS
+        return vectors
 
     def _loaded(self) -> Model:
         """Only ever called in our one thread, so that it is loaded once."""
@@ -106,6 +138,28 @@ class Model:
         # The sum has the direction of the mean, and its length goes anyway.
         totals = (hidden[place, : len(row)].sum(axis=0) for place, row in enumerate(rows))
         return [(total / np.linalg.norm(total)).astype("<f4").tobytes() for total in totals]
+
+
+def _packed(lengths: Sequence[int]) -> list[list[int]]:
+    """Return places in batches that have about equal lengths and fit when padded, the shortest first."""
+    batches: list[list[int]] = [[]]
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batches[-1] and (len(batches[-1]) + 1) * lengths[place] > BATCH_TOKENS:
+            batches.append([])
+        batches[-1].append(place)
+    return batches
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _lower_priority() -> None:
+    """Let this thread work when nobody else wants to. Only Linux has priorities of threads."""
+    if sys.platform == "linux":
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, max(HELPER_NICENESS, os.getpriority(os.PRIO_PROCESS, thread)))
 
 
 @lru_cache(1)
