@@ -8,16 +8,14 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
 
 from core.outputs.vector_store.file_metadata import Entry, carried_over, entry_of, is_recorded, updated
 from core.outputs.vector_store.io.embed_maps import EmbedMaps
 from core.outputs.vector_store.io.json_entries import EntriesDamaged, read_entries
-from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, as_key, open_scratch
+from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, ScratchDatabase, as_key
 from core.sources.sharepoint.io.storage import CrawlerStorage
 from core.sources.sharepoint.stored_source import StoredSource
 from core.store import folder_lock, private_files
@@ -70,23 +68,18 @@ def open_metadata(storage: CrawlerStorage, domain_id: str) -> Iterator[MetadataE
             private_files.write_pieces(path, entries.pieces(), is_durable=True)
 
 
-class MetadataEntries:
+class MetadataEntries(ScratchDatabase):
     """The entries in their order, found by file and by item, never all in memory."""
 
+    SCHEMA = (
+        "CREATE TABLE entries (n INTEGER PRIMARY KEY, file BLOB, item BLOB, entry TEXT)",
+        "CREATE INDEX by_file ON entries (file)",
+        "CREATE INDEX by_item ON entries (item)",
+    )
+
     def __init__(self, folder: Path) -> None:
-        self._lock = threading.Lock()
-        self._database = open_scratch(folder)
-        self._database.execute("CREATE TABLE entries (n INTEGER PRIMARY KEY, file BLOB, item BLOB, entry TEXT)")
-        self._database.execute("CREATE INDEX by_file ON entries (file)")
-        self._database.execute("CREATE INDEX by_item ON entries (item)")
+        super().__init__(folder)
         self.changes = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._database.close()
 
     def __len__(self) -> int:
         return int(self._ask("SELECT count(*) FROM entries")[0][0])
@@ -138,10 +131,6 @@ class MetadataEntries:
         while found := self._ask(query, last, PAGE_ROWS):
             last = found[-1][0]
             yield from ((number, json.loads(text)) for number, text in found)
-
-    def _ask(self, query: str, *values: bytes | int | str) -> list[tuple[Any, ...]]:
-        with self._lock:
-            return self._database.execute(query, values).fetchall()
 
 
 def _written(entry: Entry) -> str:

@@ -3,42 +3,25 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any, Self
 
 from core.outputs.vector_store.store_files import FileStatus, StoredFile
-from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, as_key, open_scratch
-
-_SCHEMA = (
-    "CREATE TABLE files (id BLOB PRIMARY KEY, item BLOB NOT NULL, owner BLOB NOT NULL, file TEXT NOT NULL)"
-    " WITHOUT ROWID",
-    "CREATE INDEX by_item ON files (item)",
-)
+from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, ScratchDatabase, as_key
 
 
-class StoreListing:
-    """Use it as a context manager. Safe to use from several threads, and to change while it is read."""
+class StoreListing(ScratchDatabase):
+    """The files of a store, each with its item and the domain that uploaded it."""
 
-    def __init__(self, folder: Path) -> None:
-        self._lock = threading.Lock()
-        self._database = open_scratch(folder)
-        for statement in _SCHEMA:
-            self._database.execute(statement)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._database.close()
+    SCHEMA = (
+        "CREATE TABLE files (id BLOB PRIMARY KEY, item BLOB NOT NULL, owner BLOB NOT NULL, file TEXT NOT NULL)"
+        " WITHOUT ROWID",
+        "CREATE INDEX by_item ON files (item)",
+    )
 
     def add_all(self, files: Iterable[StoredFile]) -> None:
         """Take files."""
-        values = [(as_key(one.file_id), as_key(_item(one)), as_key(_owner(one)), _written(one)) for one in files]
-        with self._lock:
-            self._database.executemany("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", values)
+        rows = ((as_key(one.file_id), as_key(_item(one)), as_key(_owner(one)), _written(one)) for one in files)
+        self._write_all("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", rows)
 
     def remove(self, file_id: str) -> None:
         """Leave out a file."""
@@ -63,10 +46,6 @@ class StoreListing:
 
     def __len__(self) -> int:
         return int(self._ask("SELECT count(*) FROM files")[0][0])
-
-    def _ask(self, query: str, *values: bytes | int) -> list[tuple[Any, ...]]:
-        with self._lock:
-            return self._database.execute(query, values).fetchall()
 
 
 def _item(one: StoredFile) -> str:

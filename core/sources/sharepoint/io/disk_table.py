@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
-from pathlib import Path, PurePosixPath
-from typing import Any, Self
+from pathlib import PurePosixPath
+from typing import Any
 
 from core.sources.sharepoint.disk_files import DiskFile
-from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, as_key, open_scratch
+from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, ScratchDatabase, as_key
 
-_SCHEMA = (
-    "CREATE TABLE files (path BLOB PRIMARY KEY, name BLOB NOT NULL, is_claimed INTEGER NOT NULL,"
-    " size INTEGER, modified_ns INTEGER, changed_ts REAL, is_regular INTEGER) WITHOUT ROWID",
-    "CREATE INDEX unclaimed ON files (name) WHERE NOT is_claimed",
-    "CREATE INDEX unclaimed_alike ON files (size, modified_ns) WHERE NOT is_claimed",
-)
 _SEE = (
     "INSERT INTO files VALUES (?, ?, 0, ?, ?, ?, ?) ON CONFLICT (path) DO UPDATE SET size = excluded.size,"
     " modified_ns = excluded.modified_ns, changed_ts = excluded.changed_ts, is_regular = excluded.is_regular"
@@ -24,24 +17,19 @@ _CLAIM = "INSERT INTO files (path, name, is_claimed) VALUES (?, ?, 1) ON CONFLIC
 _FOUND = "SELECT path, size, modified_ns, changed_ts, is_regular FROM files WHERE size IS NOT NULL AND"
 
 
-class DiskTable:
-    """Use it as a context manager."""
+class DiskTable(ScratchDatabase):
+    """The files that rows claim, and those that were seen."""
 
-    def __init__(self, folder: Path) -> None:
-        """`folder` is where the scratch file is while the table is open."""
-        self._database = open_scratch(folder)
-        for statement in _SCHEMA:
-            self._database.execute(statement)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._database.close()
+    SCHEMA = (
+        "CREATE TABLE files (path BLOB PRIMARY KEY, name BLOB NOT NULL, is_claimed INTEGER NOT NULL,"
+        " size INTEGER, modified_ns INTEGER, changed_ts REAL, is_regular INTEGER) WITHOUT ROWID",
+        "CREATE INDEX unclaimed ON files (name) WHERE NOT is_claimed",
+        "CREATE INDEX unclaimed_alike ON files (size, modified_ns) WHERE NOT is_claimed",
+    )
 
     def claim(self, places: Iterable[PurePosixPath]) -> None:
         """Note that a row claims these places, whether a file is there or not."""
-        self._database.executemany(_CLAIM, ((as_key(str(place)), as_key(place.name)) for place in places))
+        self._write_all(_CLAIM, ((as_key(str(place)), as_key(place.name)) for place in places))
 
     def see(self, files: Iterable[DiskFile]) -> None:
         """Note files that are there."""
@@ -49,33 +37,32 @@ class DiskTable:
             (as_key(str(one.path)), as_key(one.path.name), one.size, one.modified_ns, one.changed_ts, one.is_regular)
             for one in files
         )
-        while batch := list(islice(values, PAGE_ROWS)):
-            self._database.executemany(_SEE, batch)
+        self._write_all(_SEE, values)
 
     def forget(self, place: PurePosixPath) -> None:
         """Note that no file is there any more."""
-        self._database.execute("DELETE FROM files WHERE path = ?", (as_key(str(place)),))
+        self._ask("DELETE FROM files WHERE path = ?", as_key(str(place)))
 
     def at(self, place: PurePosixPath) -> DiskFile | None:
         """Return the file at a place."""
-        found = self._database.execute(f"{_FOUND} path = ?", (as_key(str(place)),)).fetchall()
+        found = self._ask(f"{_FOUND} path = ?", as_key(str(place)))
         return _file(found[0]) if found else None
 
     def unclaimed_named(self, name: str) -> list[DiskFile]:
         """Return the files with a name that no row claims, in order of their places."""
         query = f"{_FOUND} name = ? AND NOT is_claimed ORDER BY path"
-        return [_file(values) for values in self._database.execute(query, (as_key(name),)).fetchall()]
+        return [_file(values) for values in self._ask(query, as_key(name))]
 
     def unclaimed_like(self, size: int, earliest_ns: int, latest_ns: int) -> list[DiskFile]:
         """Return the first two files of a size, changed between two times, that no row claims."""
         query = f"{_FOUND} size = ? AND modified_ns BETWEEN ? AND ? AND is_regular AND NOT is_claimed LIMIT 2"
-        return [_file(values) for values in self._database.execute(query, (size, earliest_ns, latest_ns)).fetchall()]
+        return [_file(values) for values in self._ask(query, size, earliest_ns, latest_ns)]
 
     def unclaimed(self) -> Iterator[DiskFile]:
         """Yield the files that no row claims, in order; they may be forgotten meanwhile."""
         last = b""
         query = f"{_FOUND} NOT is_claimed AND path > ? ORDER BY path LIMIT {PAGE_ROWS}"
-        while found := self._database.execute(query, (last,)).fetchall():
+        while found := self._ask(query, last):
             yield from map(_file, found)
             last = found[-1][0]
 

@@ -3,42 +3,25 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, Self
 
-from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, as_key, open_scratch
+from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, ScratchDatabase, as_key
 
-_SCHEMA = (
-    "CREATE TABLE items (id BLOB PRIMARY KEY, number INTEGER NOT NULL, content TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE UNIQUE INDEX by_number ON items (number, id)",
-)
 _NEXT_PAGE = "SELECT number, id, content FROM items WHERE (number, id) > (?, ?) ORDER BY number, id LIMIT ?"
 
 
-class ItemValues:
-    """Use it as a context manager. Safe to use from several threads."""
+class ItemValues(ScratchDatabase):
+    """The values of each item, by its id and in order of its number in the list."""
 
-    def __init__(self, folder: Path) -> None:
-        """`folder` is where the scratch file is while this is open."""
-        self._lock = threading.Lock()
-        self._database = open_scratch(folder)
-        for statement in _SCHEMA:
-            self._database.execute(statement)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._database.close()
+    SCHEMA = (
+        "CREATE TABLE items (id BLOB PRIMARY KEY, number INTEGER NOT NULL, content TEXT NOT NULL) WITHOUT ROWID",
+        "CREATE UNIQUE INDEX by_number ON items (number, id)",
+    )
 
     def add_all(self, items: Iterable[tuple[str, str, Mapping[str, str]]]) -> None:
         """Take items: the id, the number in the list, and the values; instead of those of the same id."""
-        rows = [(as_key(one), _number(number), json.dumps(dict(values))) for one, number, values in items]
-        with self._lock:
-            self._database.executemany("INSERT OR REPLACE INTO items VALUES (?, ?, ?)", rows)
+        rows = ((as_key(one), _number(number), json.dumps(dict(values))) for one, number, values in items)
+        self._write_all("INSERT OR REPLACE INTO items VALUES (?, ?, ?)", rows)
 
     def get(self, unique_id: str) -> dict[str, str] | None:
         """Return the values of an item."""
@@ -51,10 +34,6 @@ class ItemValues:
         while found := self._ask(_NEXT_PAGE, last, last_id, PAGE_ROWS):
             yield from ((number, json.loads(content)) for number, _, content in found)
             last, last_id, _ = found[-1]
-
-    def _ask(self, query: str, *values: bytes | int) -> list[tuple[Any, ...]]:
-        with self._lock:
-            return self._database.execute(query, values).fetchall()
 
 
 def _number(text: str) -> int:

@@ -3,47 +3,32 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, Self
+from typing import Any, Generic
 
-from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, as_key, open_scratch
+from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, ScratchDatabase, as_key
 from core.sources.sharepoint.map_csv import Row
 from core.sources.sharepoint.map_rows import MapRow
 
-_SCHEMA = (
-    "CREATE TABLE rows (id BLOB PRIMARY KEY, place BLOB NOT NULL, path BLOB NOT NULL, cells TEXT NOT NULL)",
-    "CREATE UNIQUE INDEX by_place ON rows (place, id)",
-    "CREATE INDEX by_path ON rows (path)",
-)
 _NEXT_PAGE = "SELECT place, id, cells FROM rows WHERE (place, id) > (?, ?) ORDER BY place, id LIMIT ?"
 _ID = "sharepoint_unique_file_id"
 """A column of every map file."""
 
 
-class RowTable(Generic[Row]):
-    """Use it as a context manager. Safe to use from several threads, and to change while it is read."""
+class RowTable(ScratchDatabase, Generic[Row]):
+    """The rows of one map file."""
+
+    SCHEMA = (
+        "CREATE TABLE rows (id BLOB PRIMARY KEY, place BLOB NOT NULL, path BLOB NOT NULL, cells TEXT NOT NULL)",
+        "CREATE UNIQUE INDEX by_place ON rows (place, id)",
+        "CREATE INDEX by_path ON rows (path)",
+    )
 
     def __init__(self, folder: Path, row_class: type[Row]) -> None:
         """`folder` is where the scratch file is while the table is open."""
+        super().__init__(folder)
         self._row_class = row_class
-        self._lock = threading.Lock()
-        self._database = open_scratch(folder)
-        for statement in _SCHEMA:
-            self._database.execute(statement)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the table and free its place on the disk."""
-        with self._lock:
-            self._database.close()
 
     # ── changing ──
 
@@ -53,10 +38,7 @@ class RowTable(Generic[Row]):
 
     def add_all(self, rows: Iterable[Row]) -> None:
         """Take rows one after the other; of those with one id the last is kept."""
-        values = map(_values, rows)
-        while batch := list(islice(values, PAGE_ROWS)):
-            with self._lock:
-                self._database.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?)", batch)
+        self._write_all("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?)", map(_values, rows))
 
     def remove(self, unique_id: str) -> None:
         """Leave out the row of an id."""
@@ -103,10 +85,6 @@ class RowTable(Generic[Row]):
     def missing_from(self, other: RowTable[Any]) -> Iterator[Row]:
         """Yield the rows whose ids another table does not have, in order."""
         return (row for row in self if getattr(row, _ID) not in other)
-
-    def _ask(self, query: str, *values: bytes | int) -> list[tuple[Any, ...]]:
-        with self._lock:
-            return self._database.execute(query, values).fetchall()
 
     def _row(self, cells: str) -> Row:
         return self._row_class.from_cells(dict(zip(self._row_class.columns(), json.loads(cells), strict=True)))

@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
+import threading
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
+from typing import Any, ClassVar, Self
 
 CACHE_KIB = 2_048
 PAGE_ROWS = 500
@@ -13,7 +17,52 @@ PAGE_ROWS = 500
 _SUFFIX = ".scratch"
 
 
-def open_scratch(folder: Path) -> sqlite3.Connection:
+class ScratchDatabase:
+    """The base of tables for one pass: a context manager, safe to use from several threads. Blocks, like all of SQLite.
+
+    A query returns at most a page of rows as a list, so a table may be changed while it is read.
+    """
+
+    SCHEMA: ClassVar[tuple[str, ...]]
+    """The statements that make the tables."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` is where the scratch file is while this is open."""
+        self._lock = threading.Lock()
+        self._database = _open_scratch(folder)
+        for statement in self.SCHEMA:
+            self._database.execute(statement)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database and free its place on the disk."""
+        with self._lock:
+            self._database.close()
+
+    def _ask(self, query: str, *values: bytes | int | str) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows."""
+        with self._lock:
+            return self._database.execute(query, values).fetchall()
+
+    def _write_all(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Run a statement for each row, a page of them at a time."""
+        remaining = iter(rows)
+        while batch := list(islice(remaining, PAGE_ROWS)):
+            with self._lock:
+                self._database.executemany(statement, batch)
+
+
+def as_key(text: str) -> bytes:
+    """Return text as a key that sorts as the text does; SQLite's own text has no half characters."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _open_scratch(folder: Path) -> sqlite3.Connection:
     """Open an empty database in a folder. Its file has no name any more: it goes when the database is closed."""
     for left in folder.glob(f".*{_SUFFIX}"):
         left.unlink(missing_ok=True)  # of a kill; who is just opening one needs its name no more, or makes it anew
@@ -30,8 +79,3 @@ def open_scratch(folder: Path) -> sqlite3.Connection:
     finally:
         path.unlink(missing_ok=True)
     return database
-
-
-def as_key(text: str) -> bytes:
-    """Return text as a key that sorts as the text does; SQLite's own text has no half characters."""
-    return text.encode("utf-8", "surrogatepass")
