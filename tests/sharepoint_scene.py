@@ -129,10 +129,12 @@ class Scene:
         domain = await DomainStore(context.client, context.keys).require(DOMAIN)
         return await DomainCrawl(context, DOMAIN, domain.sources, CrawlMode(mode)).run()
 
-    async def crawl_until_equal(self, mode: str = "incremental") -> None:
-        """Crawl and compare everything; crawl again, which changes nothing."""
-        await self.crawl(mode)
+    async def crawl_until_equal(self, *log_lines: str) -> None:
+        """Crawl, compare everything and look for these log lines; crawl again, which changes nothing."""
+        self.caplog.clear()
+        await self.crawl()
         self.check()
+        assert [line for line in log_lines if not self.has_logged(line)] == []
         await self.check_nothing_changes()
 
     async def check_nothing_changes(self) -> None:

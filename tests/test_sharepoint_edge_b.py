@@ -69,6 +69,7 @@ async def test_b4_local_file_corrupted(scene: Scene) -> None:
 
     scene.check()
     assert len(scene.server.downloads) == 1
+    assert scene.has_logged("Integrity check corrected: 1 missing, 0 orphans deleted, 0 moved")
     await scene.check_nothing_changes()
 
 

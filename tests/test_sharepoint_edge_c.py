@@ -17,7 +17,9 @@ async def test_c1_vs_file_missing(scene: Scene) -> None:
     old = scene.file_id(Q1)
     del scene.store.stores[scene.store_id].files[old]
 
-    await scene.crawl_until_equal()
+    await scene.crawl_until_equal(
+        r"Not in the vector store any more → DOMAIN01\01_files\docs_main\02_embedded\Reports\Q1.md"
+    )
 
     assert scene.file_id(Q1) != old
     assert scene.entries(Q1)[-1]["openai_file_id"] == scene.file_id(Q1)
@@ -27,7 +29,7 @@ async def test_c2_vs_file_extra(scene: Scene) -> None:
     """A file of somebody else stays in the store."""
     stranger = scene.store.add_file(scene.store_id, "theirs.md", owner="somebody")
 
-    await scene.crawl_until_equal()
+    await scene.crawl_until_equal("Integrity check passed: 3 files verified")
     await scene.crawl("full")
 
     assert stranger in scene.store.stores[scene.store_id].files
@@ -48,6 +50,7 @@ async def test_c3_vs_embedding_failed(scene: Scene) -> None:
     assert (row["openai_file_id"], row["vector_store_id"], row["embedded_utc"]) == ("", "", "")
     assert row["file_relative_path"].endswith(r"03_failed\Reports\Broken.md")
     assert "Broken.md" not in {one.filename for one in scene.store.files.values()}
+    assert scene.has_logged("Broken.md could not be embedded: The file could not be parsed.")
     await scene.check_nothing_changes()
 
 
@@ -59,7 +62,7 @@ async def test_c3_failed_file_that_changes(scene: Scene) -> None:
     scene.store.fails.clear()
     scene.server.update("Broken.md", b"# Repaired")
 
-    await scene.crawl_until_equal()
+    await scene.crawl_until_equal("Downloaded 1 (0 added, 1 changed), 0 removed, 3 unchanged, 0 failed")
 
     assert not (scene.failed / "Broken.md").exists()
 
@@ -84,7 +87,9 @@ async def test_c5_openai_file_deleted(scene: Scene) -> None:
     old = scene.file_id(Q1)
     scene.store.delete_file(old)
 
-    await scene.crawl_until_equal()
+    await scene.crawl_until_equal(
+        r"Not in the vector store any more → DOMAIN01\01_files\docs_main\02_embedded\Reports\Q1.md"
+    )
 
     assert scene.file_id(Q1) != old
 
@@ -101,7 +106,7 @@ async def test_c6_vs_creation_failed(empty_scene: Scene, status: int) -> None:
     assert (scene.embedded / GUIDE).read_bytes() == b"# Guide"
     assert len(scene.files_map) == 1
     assert scene.domain["vector_store_id"] == ""
-    assert any(record.levelname in ("ERROR", "WARNING") for record in scene.caplog.records)
+    assert scene.has_logged("Not embedded: The vector store 'my-vector-store' could not be created: ")
 
     scene.store.heal()
     await scene.crawl()

@@ -11,6 +11,7 @@ from tests.sharepoint_server import DOWNLOAD, LISTING
 
 __all__ = ["empty_scene", "scene"]
 
+SITE = "/sites/demo/Shared Documents"
 Q1, NOTES, GUIDE = "Reports/Q1.md", "Reports/Old/Notes.txt", "Guide.md"
 
 
@@ -23,7 +24,7 @@ async def test_d1_rapid_changes(scene: Scene) -> None:
     scene.server.rename(Q1, "Q1 a.md")
     scene.server.move("Reports/Q1 a.md", "Archive", "Q1 b.md")
 
-    await scene.crawl_until_equal()
+    await scene.crawl_until_equal("Downloaded 1 (0 added, 1 changed), 0 removed, 2 unchanged, 0 failed")
 
     assert [entry["filename"] for entry in scene.entries("Archive/Q1 b.md")] == ["Q1.md", "Q1 b.md"]
 
@@ -38,6 +39,7 @@ async def test_d2_concurrent_crawls(scene: Scene) -> None:
     scene.check()
     assert len(scene.server.downloads) == 30
     assert scene.store.count("POST /files") == 30
+    assert scene.has_logged("Another run has DOMAIN01.docs_main; waiting for its end")
     await scene.check_nothing_changes()
 
 
@@ -55,8 +57,9 @@ async def test_d3_partial_failure(scene: Scene) -> None:
     assert row["file_relative_path"] == ""
     assert row["sharepoint_error"] != ""
     assert (scene.embedded / "Reports/Other.md").read_bytes() == b"# Other"
+    assert scene.has_logged("Download failed: ")
     scene.server.heal()
-    await scene.crawl_until_equal()
+    await scene.crawl_until_equal("Downloaded 1 (1 added, 0 changed), 0 removed, 4 unchanged, 0 failed")
 
 
 async def test_d3_listing_cut_short_deletes_nothing(scene: Scene) -> None:
@@ -70,8 +73,9 @@ async def test_d3_listing_cut_short_deletes_nothing(scene: Scene) -> None:
 
     assert run.status in (RunStatus.PARTIAL, RunStatus.FAILED)
     assert scene.state() == before
+    assert scene.has_logged("Skipped, nothing was changed: ")
     scene.server.heal()
-    await scene.crawl_until_equal()
+    await scene.crawl_until_equal(f"Removed → {SITE}/{GUIDE}")
 
 
 async def test_d4_sharepoint_timeout(scene: Scene) -> None:
@@ -80,7 +84,7 @@ async def test_d4_sharepoint_timeout(scene: Scene) -> None:
     scene.server.cut(10, on=DOWNLOAD)
     scene.server.drop(on=LISTING)
 
-    await scene.crawl_until_equal()
+    await scene.crawl_until_equal("Downloaded 1 (0 added, 1 changed), 0 removed, 2 unchanged, 0 failed")
 
 
 async def test_d4_throttled(scene: Scene) -> None:
@@ -90,7 +94,7 @@ async def test_d4_throttled(scene: Scene) -> None:
     scene.server.throttle(1, on=LISTING, page=2)
     scene.server.throttle(datetime.now(UTC) + timedelta(seconds=1), status=503, on=DOWNLOAD)
 
-    await scene.crawl_until_equal()
+    await scene.crawl_until_equal("Downloaded 1 (1 added, 0 changed), 0 removed, 3 unchanged, 0 failed")
 
 
 async def test_d5_openai_rate_limit(scene: Scene) -> None:
@@ -98,7 +102,7 @@ async def test_d5_openai_rate_limit(scene: Scene) -> None:
     scene.server.update(Q1, b"# Q1\n\nRestated.")
     scene.store.refuse("POST /files", 429, "Slow down.", times=2, Retry_After="1")
 
-    await scene.crawl_until_equal()
+    await scene.crawl_until_equal("Downloaded 1 (0 added, 1 changed), 0 removed, 2 unchanged, 0 failed")
 
     assert len([one for one in scene.store.files.values() if one.content == b"# Q1\n\nRestated."]) == 1
 
@@ -110,7 +114,7 @@ async def test_d6_openai_timeout(scene: Scene) -> None:
     scene.store.lose_answer("POST /files")
     scene.store.lose_answer("POST /vector_stores/.*")
 
-    await scene.crawl_until_equal()
+    await scene.crawl_until_equal("Downloaded 2 (1 added, 1 changed), 0 removed, 2 unchanged, 0 failed")
 
     for content in (b"# Q1\n\nRestated.", b"# New"):
         assert len([one for one in scene.store.files.values() if one.content == content]) == 1

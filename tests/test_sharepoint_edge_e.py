@@ -8,6 +8,8 @@ from tests.sharepoint_scene import Scene, empty_scene, scene
 
 __all__ = ["empty_scene", "scene"]
 
+SITE = "/sites/demo/Shared Documents"
+
 
 @pytest.mark.parametrize(
     "name",
@@ -17,7 +19,7 @@ async def test_e1_unicode_filename(scene: Scene, name: str) -> None:
     """Emojis, right-to-left letters and combining marks come through, on disk, in maps and in the store."""
     scene.server.file(f"Ördner 文件/{name}", f"# {name}".encode())
 
-    await scene.crawl_until_equal()
+    await scene.crawl_until_equal(f"Downloaded → {SITE}/Ördner 文件/{name}")
 
     assert scene.entries(f"Ördner 文件/{name}")[0]["filename"] == name
 
@@ -46,7 +48,7 @@ async def test_e3_zero_byte_file(scene: Scene) -> None:
     scene.server.file("Empty.md", b"")
     scene.failing.add("Empty.md")
 
-    await scene.crawl_until_equal()
+    await scene.crawl_until_equal("Empty.md could not be embedded: ")
 
     assert scene.vector_row("Empty.md")["embedding_error"] != ""
     assert (scene.failed / "Empty.md").read_bytes() == b""
@@ -56,7 +58,7 @@ async def test_e4_unsupported_type(scene: Scene) -> None:
     """A type that no store takes is in sharepoint_map.csv only: not downloaded, never missing."""
     item = scene.server.file("Film.mp4", b"\x00\x01")
 
-    await scene.crawl_until_equal()
+    await scene.crawl_until_equal("Not embedded: file types: mp4 (1) → docs_main")
 
     assert item.unique_id.lower() in scene.sharepoint_map
     assert item.unique_id.lower() not in scene.files_map
@@ -67,7 +69,7 @@ async def test_e4_type_in_capitals(scene: Scene) -> None:
     """`REPORT.PDF` and `notes.TXT` are of types that are taken."""
     scene.server.file("notes.TXT", b"Notes in capitals.")
 
-    await scene.crawl_until_equal()
+    await scene.crawl_until_equal(f"Downloaded → {SITE}/notes.TXT")
 
     assert (scene.embedded / "notes.TXT").exists()
 
@@ -77,7 +79,7 @@ async def test_e5_duplicate_filename(scene: Scene) -> None:
     scene.server.file("Team A/Readme.md", b"# A")
     scene.server.file("Team B/Readme.md", b"# B")
 
-    await scene.crawl_until_equal()
+    await scene.crawl_until_equal("Downloaded 2 (2 added, 0 changed), 0 removed, 3 unchanged, 0 failed")
 
     assert scene.file_id("Team A/Readme.md") != scene.file_id("Team B/Readme.md")
 
@@ -87,7 +89,7 @@ async def test_e6_special_chars_in_path(scene: Scene, folder: str) -> None:
     """Spaces, quotes, ampersands, percent and number signs are as they are on disk, and encoded in URLs."""
     scene.server.file(f"{folder}/It's O'Brien & Co.md", b"# Special")
 
-    await scene.crawl_until_equal()
+    await scene.crawl_until_equal(f"Downloaded → {SITE}/{folder}/It's O'Brien & Co.md")
 
     row = scene.sharepoint_map[scene.row(f"{folder}/It's O'Brien & Co.md")["sharepoint_unique_file_id"].lower()]
     assert " " not in row["url"]
