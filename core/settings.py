@@ -8,20 +8,13 @@ from __future__ import annotations
 
 import difflib
 import functools
+import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
-from pydantic_settings import (
-    BaseSettings,
-    DotEnvSettingsSource,
-    EnvSettingsSource,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
 from core.errors import SettingsError
 from core.urls.ip_addresses import AllowList
@@ -36,28 +29,42 @@ FILE_SIMILARITY = 0.6
 ENVIRONMENT_SIMILARITY = 0.85
 """High: GITHUB_ACTION and GITHUB_GRAPHQL_URL, which GitHub's machines set, are 0.8 of one of ours."""
 
-CommaSeparated = Annotated[tuple[str, ...], NoDecode]
+CommaSeparated = tuple[str, ...]
 """A list that people write as `a, b, c`."""
 
 
-class _FileSettings(DotEnvSettingsSource):
-    """The values of `.env` for names that the environment does not have: `REDIS_URL= ./scripts/up` means none."""
-
-    def __call__(self) -> dict[str, Any]:
-        taken = _environment_names()
-        return {name: value for name, value in super().__call__().items() if name.lower() not in taken}
+def environment_values() -> dict[str, str]:
+    """Return the environment, by names in lower case."""
+    return {name.lower(): value for name, value in os.environ.items()}
 
 
-def _environment_names() -> set[str]:
-    return set(EnvSettingsSource(Settings, env_ignore_empty=False).env_vars)
+def file_values() -> dict[str, str]:
+    """Return what `.env` says, by names in lower case; nothing if there is none."""
+    path = Settings.model_config["env_file"]
+    if path is None or not path.is_file():
+        return {}
+    from dotenv import dotenv_values  # here: most people have no such file, and every command would import it
+
+    return {name.lower(): value or "" for name, value in dotenv_values(path).items()}
 
 
-class Settings(BaseSettings):
+class SettingsConfig(ConfigDict):
+    """Says where the file is, beside what pydantic wants to know."""
+
+    env_file: Path | None
+
+
+class Settings(BaseModel):
     """Defaults work on a laptop with no configuration at all."""
 
-    model_config = SettingsConfigDict(
-        env_file=ROOT / ".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True
-    )
+    # Read by ourselves: pydantic-settings does the same and costs every process 55 ms of CPU to import.
+    model_config = SettingsConfig(extra="ignore", validate_default=True, env_file=ROOT / ".env")
+
+    def __init__(self, **given: Any) -> None:
+        """The environment wins over `.env`, also where it sets a name to nothing; `given` wins over both."""
+        stated = file_values() | environment_values()
+        names = Settings.model_fields
+        super().__init__(**{name: value for name, value in stated.items() if value and name in names} | given)
 
     # ── Redis ──
     redis_url: SecretStr | None = None
@@ -181,13 +188,6 @@ class Settings(BaseSettings):
     # ── logs ──
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: Literal["text", "json"] = "text"
-
-    @classmethod
-    def settings_customise_sources(
-        cls, settings_cls: type[BaseSettings], *sources: PydanticBaseSettingsSource, **named: PydanticBaseSettingsSource
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The environment wins over `.env`, also where it sets a name to nothing."""
-        return (named["init_settings"], named["env_settings"], _FileSettings(settings_cls))
 
     @property
     def registry_name(self) -> str:
@@ -360,8 +360,7 @@ def check_proxy(text: str) -> None:
 
 def misnamed_settings() -> dict[str, str]:
     """Return sentences about names in `.env` and in the environment that are no settings, but may be meant as one."""
-    file_names = DotEnvSettingsSource(Settings, env_ignore_empty=False).env_vars
-    return misnamed(file_names, _environment_names(), Settings.model_fields)
+    return misnamed(file_values(), environment_values(), Settings.model_fields)
 
 
 def misnamed(file_names: Iterable[str], environment_names: Iterable[str], known: Collection[str]) -> dict[str, str]:

@@ -22,11 +22,12 @@ def test_example_names_every_setting_and_nothing_else() -> None:
     assert set(example()) == {name.upper() for name in Settings.model_fields}
 
 
-def test_example_shows_the_defaults(tmp_path: Path) -> None:
+def test_example_shows_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     """Copying the example changes nothing."""
-    copied = Settings(_env_file=EXAMPLE)  # type: ignore[call-arg]
+    defaults = Settings()
+    monkeypatch.setitem(Settings.model_config, "env_file", EXAMPLE)
 
-    assert copied == Settings()
+    assert Settings() == defaults
 
 
 @pytest.mark.parametrize(

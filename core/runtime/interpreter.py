@@ -12,8 +12,8 @@ import sys
 from typing import Any
 
 NEEDED = ["ada_url", "aiohttp", "brotli", "charset_normalizer", "feedparser", "htmldate", "lxml", "lxml_html_clean"]
-NEEDED += ["msgspec", "protego", "publicsuffixlist", "py3langid", "pydantic_settings", "redis", "rq", "selectolax"]
-NEEDED += ["tqdm", "trafilatura"]
+NEEDED += ["msgspec", "protego", "publicsuffixlist", "py3langid", "pydantic", "redis", "rq", "selectolax"]
+NEEDED += ["dotenv", "tqdm", "trafilatura"]
 """Every dependency of pyproject.toml by its module, without what only `up` needs."""
 OLDEST = (3, 11)
 GARBAGE_THRESHOLD = 20_000

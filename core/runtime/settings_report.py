@@ -10,10 +10,9 @@ from functools import cache
 from pathlib import Path
 
 from pydantic import SecretStr
-from pydantic_settings import DotEnvSettingsSource, EnvSettingsSource
 
 from core.errors import SettingsError
-from core.settings import ROOT, Settings, load
+from core.settings import ROOT, Settings, environment_values, file_values, load
 from core.urls.secrets import redact
 
 DOCS = ROOT / "docs" / "settings.md"
@@ -56,7 +55,8 @@ class SettingText:
 
 def settings_report(settings: Settings) -> list[SettingReport]:
     """Return every setting in the order of the settings file."""
-    texts, environment, file = documented(DOCS), _environment(), _file()
+    texts, environment = documented(DOCS), environment_values()
+    file = {name for name, value in file_values().items() if value}
     current = _current()
     reports: list[SettingReport] = []
     for name, field in Settings.model_fields.items():
@@ -100,14 +100,6 @@ def documented(path: Path) -> Mapping[str, SettingText]:
         elif head := _SECTION.fullmatch(line):
             section = head[1]
     return texts
-
-
-def _environment() -> set[str]:
-    return set(EnvSettingsSource(Settings, env_ignore_empty=False).env_vars)
-
-
-def _file() -> set[str]:
-    return {name.lower() for name in DotEnvSettingsSource(Settings, env_ignore_empty=True).env_vars}
 
 
 def _current() -> Settings | None:
