@@ -13,6 +13,7 @@ from pathlib import Path
 
 import redis
 
+from bench import harness
 from bench.harness import ROOT
 from core.keys import Keys
 
@@ -135,5 +136,4 @@ def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
 def server_cpu_seconds(url: str) -> float:
     """CPU seconds of the Redis server so far."""
     with redis.Redis.from_url(url) as client:
-        info = client.info("cpu")
-        return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
+        return harness.server_cpu_seconds(client)

@@ -5,11 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
+import re
+import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import redis
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -43,6 +49,60 @@ def measured(*command: str, **environment: str) -> Figures:
         stdout=subprocess.PIPE,
     )
     return Figures(*json.loads(done.stdout.splitlines()[-1]))
+
+
+@dataclass(slots=True)
+class Spent:
+    """What a piece of work took: CPU of this process and of its children that ended, CPU of Redis, wall time."""
+
+    cpu_seconds: float = 0.0
+    server_cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+
+
+@contextlib.contextmanager
+def spending(client: redis.Redis) -> Iterator[Spent]:
+    """Measure a block, in this process or in processes that it starts and waits for."""
+    spent = Spent()
+    own, server, wall = own_cpu_seconds(), server_cpu_seconds(client), time.monotonic()
+    yield spent
+    spent.wall_seconds = time.monotonic() - wall
+    spent.cpu_seconds, spent.server_cpu_seconds = own_cpu_seconds() - own, server_cpu_seconds(client) - server
+
+
+def own_cpu_seconds() -> float:
+    """CPU seconds of this process and of its children that ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def server_cpu_seconds(client: redis.Redis) -> float:
+    """CPU seconds of the Redis server so far."""
+    used = client.info("cpu")
+    return float(used["used_cpu_user"]) + float(used["used_cpu_sys"])
+
+
+def machine() -> str:
+    """The machine that figures belong to."""
+    model = re.search(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    cpu = model[1] if model else platform.machine()
+    software = f"Linux {platform.release()}, Python {platform.python_version()}"
+    return f"{os.cpu_count()} cores ({cpu}), {memory:.0f} GB, {software}"
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table as Markdown has it, in columns that line up on a terminal: words to the left, figures to the right."""
+    lines = [heads, *rows]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(heads))]
+    is_text = [place == 0 or not any(re.match(r"[\d.]", row[place]) for row in rows) for place in range(len(heads))]
+    columns = list(zip(widths, is_text, strict=True))
+    rule = ["-" * width if text else "-" * (width - 1) + ":" for width, text in columns]
+    shown = [
+        [f"{cell:{'<' if text else '>'}{width}}" for cell, (width, text) in zip(line, columns, strict=True)]
+        for line in (heads, rule, *rows)
+    ]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in shown)
 
 
 def addresses(count: int) -> list[str]:

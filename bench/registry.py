@@ -11,16 +11,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import resource
 import sys
 import tempfile
 from pathlib import Path
 
 import redis
 
-from bench.harness import measured, serving
+from bench.harness import measured, serving, spending
 from core import ids
 from core.keys import Keys
+from core.pages.extraction_result import EXTRACTOR_VERSION
 from core.registry.io.due import DueItems, HostShares
 from core.registry.record import blank_record
 from core.settings import Settings
@@ -65,7 +65,7 @@ def fill(client: redis.Redis, root: str, count: int) -> None:
             "sources": SID,
             "httpEtag": '"1"',
             "validatorsUrl": url,
-            "extractorVersion": "1",
+            "extractorVersion": EXTRACTOR_VERSION,
             "contentHash": "0" * 64,
             "bodyHash": "1" * 64,
             "mimeType": "text/html",
@@ -109,21 +109,11 @@ async def pick(client: redis.Redis, url: str, count: int) -> None:
     async with connect.open_store(Settings(redis_url=url)) as store:
         due = DueItems(store, KEYS)
         await due.count(SID, 1e9)
-        server_before, before = _server_cpu(client), _cpu()
-        picked = await due.pick(SID, 1e9, 1_000, 900.0, shares=HostShares(48))
-        used, server_used = _cpu() - before, _server_cpu(client) - server_before
-    ours, servers = f"{1000 * used:.1f} ms of our CPU", f"{1000 * server_used:.1f} ms of the server's"
+        with spending(client) as spent:
+            picked = await due.pick(SID, 1e9, 1_000, 900.0, shares=HostShares(48))
+    ours = f"{1000 * spent.cpu_seconds:.1f} ms of our CPU"
+    servers = f"{1000 * spent.server_cpu_seconds:.1f} ms of the server's"
     print(f"{count:9} due: {len(picked)} picked, {ours}, {servers}")
-
-
-def _cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
-def _server_cpu(client: redis.Redis) -> float:
-    used = client.info("cpu")
-    return float(used["used_cpu_user"]) + float(used["used_cpu_sys"])
 
 
 def main() -> None:

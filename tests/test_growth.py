@@ -1,0 +1,42 @@
+"""The arithmetic of `./scripts/bench growth`, and that docs/performance.md shows what was measured."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+
+import pytest
+
+from bench import growth
+from bench.harness import ROOT, table
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0, 2.0])
+def test_exponent_of_a_power(power: float) -> None:
+    """The fit finds the exponent of values that grow by a power."""
+    values = {size: 3.0 * size**power for size in growth.sizes_up_to(1_000_000)}
+
+    assert math.isclose(growth.exponent(values), power, abs_tol=1e-9)
+    assert math.isclose(growth.last_slope(values), power, abs_tol=1e-9)
+
+
+def test_last_step_ignores_the_start_of_a_process() -> None:
+    """A constant at the beginning flattens the fit, and not the last step."""
+    values = {size: 1.0 + size / 1_000 for size in growth.sizes_up_to(1_000_000)}
+
+    assert growth.exponent(values) < 0.95 < growth.last_slope(values) < 1.0
+
+
+def test_tables_line_up() -> None:
+    """Words stand to the left and figures to the right."""
+    text = table(["step", "CPU s"], [["poll", "0.5"], ["no-op", "12"]])
+
+    assert text.splitlines() == ["| step  | CPU s |", "| ----- | ----: |", "| poll  |   0.5 |", "| no-op |    12 |"]
+
+
+def test_unknown_benchmark_is_a_sentence() -> None:
+    """A name that is none is told at once, before anything is installed."""
+    done = subprocess.run(["bash", "scripts/bench", "nothing"], cwd=ROOT, capture_output=True, text=True, timeout=30)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("There is no benchmark nothing. There are: feeds ")
