@@ -39,7 +39,7 @@ def main() -> int:
         echo(error, file=sys.stderr)
         return 2
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
-    if program and "sentinel" not in urlsplit(url).scheme:
+    if program and "+" not in urlsplit(url).scheme:  # it finds neither a Sentinel's master nor a slot's
         words, environment = command(url)
         os.execvpe(program, [program, *words, *arguments], os.environ | environment)  # noqa: S606 - no shell
     try:

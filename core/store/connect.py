@@ -25,7 +25,7 @@ from redis.sentinel import Sentinel as SyncSentinel
 from core.errors import SettingsError, StoreUnreachable
 from core.keys import Keys
 from core.settings import Settings
-from core.store import private_files
+from core.store import cluster, private_files
 from core.store.guarded_clients import GuardedClient, GuardedQueueClient
 from core.urls import redis_url
 
@@ -33,6 +33,7 @@ DEFAULT_URL = "redis://127.0.0.1:6379/0"
 URL_FILE = "redis.url"
 PASSWORD_BYTES = 24
 _PASSWORD = re.compile(r"redis://:([A-Za-z0-9_-]{16,})@127\.0\.0\.1:")
+NO_QUEUE_ON_CLUSTER = "RQ does not run on a Redis Cluster; name a single server, or one behind Sentinel, for the queues"
 RETRIES = 3
 """Bounded: redis-py resends by itself, and every write of ours is idempotent."""
 
@@ -94,14 +95,19 @@ def open_queue_reader(settings: Settings) -> Client:
 
 def _open_async(settings: Settings, queue_url: str | None = None, **options: Any) -> Client:
     url = queue_url or url_of(settings)
+    _check_cluster(settings)
     options |= _options(settings) | {"retry": AsyncRetry(ExponentialBackoff(cap=1.0, base=0.05), RETRIES)}
     with _usable_url(settings, url):
         if "sentinel" in urlsplit(url).scheme:
             nodes, service, extra = _sentinel(url)
             sentinel = Sentinel(nodes, sentinel_kwargs=options)
             client = sentinel.master_for(service, redis_class=GuardedClient, **options, **extra)
+        elif cluster.is_cluster(url):
+            nodes, extra = cluster.parse_url(url)
+            client = GuardedClient.from_pool(cluster.SlotConnectionPool(nodes, settings.key_prefix, **options, **extra))
         else:
-            pool = redis.BlockingConnectionPool.from_url(url, max_connections=64, timeout=None, **options)
+            most = cluster.MOST_CONNECTIONS
+            pool = redis.BlockingConnectionPool.from_url(url, max_connections=most, timeout=None, **options)
             client = GuardedClient.from_pool(pool)
     return cast(GuardedClient, client).guard(Keys.of(settings))
 
@@ -110,6 +116,7 @@ def open_queue(settings: Settings) -> GuardedQueueClient:
     """Return RQ's own client: synchronous and undecoded, because job payloads are bytes."""
     secret = settings.queue_redis_url
     url = secret.get_secret_value() if secret else url_of(settings)
+    _check_cluster(settings)
     client = cast(GuardedQueueClient, open_bytes(settings, url, GuardedQueueClient))
     client.our_keys = Keys.of(settings)
     return client
@@ -126,6 +133,8 @@ def open_bytes(settings: Settings, url: str, kind: type[sync_redis.Redis] = sync
             sentinel = SyncSentinel(nodes, sentinel_kwargs=options)
             master: sync_redis.Redis = sentinel.master_for(service, redis_class=kind, **options, **extra)
             return master
+        if cluster.is_cluster(url):
+            return cluster.open_master(url, settings.key_prefix, **options)
         return kind.from_url(url, **options)
 
 
@@ -140,6 +149,22 @@ def _options(settings: Settings) -> dict[str, Any]:
     }
 
 
+def _check_cluster(settings: Settings) -> None:
+    """Refuse a cluster without a hash tag, or one for the queues."""
+    secret = settings.queue_redis_url
+    if secret and cluster.is_cluster(secret.get_secret_value()):
+        raise SettingsError(f"Cannot start. QUEUE_REDIS_URL: {NO_QUEUE_ON_CLUSTER}.")
+    if not cluster.is_cluster(url_of(settings)):
+        return
+    if not cluster.has_hash_tag(settings.key_prefix):
+        raise SettingsError(
+            "Cannot start. KEY_PREFIX: on a Redis Cluster all keys of a deployment must be in one slot. "
+            "Set a prefix with a hash tag, such as KEY_PREFIX={a}:"
+        )
+    if not secret:
+        raise SettingsError(f"Cannot start. QUEUE_REDIS_URL: {NO_QUEUE_ON_CLUSTER}.")
+
+
 @contextlib.contextmanager
 def _usable_url(settings: Settings, url: str) -> Iterator[None]:
     """Turn a URL that cannot be used into a sentence that names the variable, never the password."""
@@ -149,7 +174,7 @@ def _usable_url(settings: Settings, url: str) -> Iterator[None]:
             yield
             return
         except ValueError:  # its text may quote the URL
-            why = "it is not an address like redis://host:6379/0 or redis+sentinel://host:26379/service/0"
+            why = "it is not an address like redis://host:6379/0, redis+sentinel://host:26379/service/0 or redis+cluster://host:6379"
     secret = settings.queue_redis_url
     variable = "QUEUE_REDIS_URL" if secret and secret.get_secret_value() == url else "REDIS_URL"
     raise SettingsError(f"Cannot start. {variable}: {redis_url.masked(url)}: {why}.") from None

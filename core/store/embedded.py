@@ -15,7 +15,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -101,6 +101,7 @@ def start(
     password: str = "",
     on_wait: Callable[[Process], object] = id,
     wrapper: Wrapper | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> EmbeddedServer:
     """Start a server with its data in `folder` and return when it answers, data loaded.
 
@@ -109,6 +110,7 @@ def start(
         on_wait: called with the process before it begins, and repeatedly until it answers, which takes long if there
             is much to load; an exception aborts the start.
         wrapper: runs the server as its child; without one it is our own child.
+        options: further lines of its configuration.
     """
     private_files.make_folder(folder)
     private_files.tighten(folder)
@@ -120,7 +122,7 @@ def start(
         on_wait(process)
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError), process.stdin:  # if it ended at once, the wait for its answer tells
-            process.stdin.write(json.dumps(command).encode() + b"\n" + _configuration(folder, port, password))
+            process.stdin.write(json.dumps(command).encode() + b"\n" + _configuration(folder, port, password, options))
         _wait_for_answer(server, folder, on_wait)
     except BaseException:
         server.stop()
@@ -144,7 +146,7 @@ def _spawn(folder: Path, wrapper: Wrapper) -> Process:
         )
 
 
-def _configuration(folder: Path, port: int, password: str) -> bytes:
+def _configuration(folder: Path, port: int, password: str, more: Mapping[str, str] | None) -> bytes:
     options = {
         "bind": "127.0.0.1",
         "port": str(port),
@@ -159,6 +161,7 @@ def _configuration(folder: Path, port: int, password: str) -> bytes:
     }
     if password:
         options["requirepass"] = password
+    options |= more or {}
     # In hexadecimal: a path may hold blanks, quotes and bytes that are no text.
     quoted = {name: b"".join(b"\\x%02x" % byte for byte in os.fsencode(value)) for name, value in options.items()}
     return b"".join(b'%s "%s"\n' % (name.encode(), value) for name, value in quoted.items())

@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
+from redis.exceptions import AuthenticationError, BusyLoadingError, MovedError, RedisError, ResponseError
 
 from core.errors import SettingsError, StoreUnreachable
 from core.keys import Keys
@@ -26,6 +26,7 @@ DISK_FULL = (
     "cannot write to its disk. Make room where its data is (`CONFIG GET dir`); until then only what reads works, "
     "as status and search do."
 )
+CLUSTER_PAGE = "docs/deployment.md#redis-cluster"
 LEAST_MAJOR_VERSION = 7
 """Older servers do not count the entries that a stream ever got (`entries-added`)."""
 ONCE_WAIT_SECONDS = 15.0
@@ -109,6 +110,8 @@ def explain(error: BaseException, url: str) -> str:
         return f"{where} is still loading its data."
     if _takes_no_writes(error):
         return f"{where} takes no writes, as it {DISK_FULL}"
+    if isinstance(error, MovedError):
+        return f"{where} is a node of a Redis Cluster. Set REDIS_URL=redis+cluster://… ({CLUSTER_PAGE})."
     if isinstance(error, ResponseError):
         return f"{where} answers with an error: {error}."
     return f"{where} does not answer ({type(error).__name__}). Start it with ./scripts/up or set REDIS_URL."

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote, urlsplit
 
-SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel")
+SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
 HIDDEN = "…"
 ENCODE = (
     "host and port cannot be told apart from the rest. In a user name or password `#`, `/`, `?`, `@`, `[` and `%` "
@@ -48,11 +48,11 @@ def problem(url: str) -> str | None:
     """Return why this URL cannot be used, without quoting it; None if it can."""
     try:
         parts = urlsplit(url)
-        port = parts.port if "sentinel" not in parts.scheme else None
+        port = parts.port if "+" not in parts.scheme else None  # several hosts
     except ValueError:
         return ENCODE
     if parts.scheme not in SCHEMES:
-        return "it does not begin with redis://, rediss://, unix:// or redis+sentinel://"
+        return "it does not begin with redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://"
     if parts.scheme == "unix":
         return None
     # Only a password that was cut puts an `@` behind the host, or leaves the host without one in front of it.
