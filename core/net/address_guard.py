@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Iterable
+from contextvars import ContextVar, Token
 from typing import Any, NamedTuple
 
 from core.errors import FailCode, FailDetail
@@ -50,12 +48,23 @@ class _Host(NamedTuple):
     is_allowed: bool
 
 
-@dataclass(slots=True)
 class ConnectionAttempt:
-    """One attempt to connect; remembers whether an address was refused."""
+    """One attempt to connect; remembers whether an address was refused. A context manager, see `connecting_to`."""
 
-    target: Target
-    blocked: bool = False
+    __slots__ = ("_token", "blocked", "target")
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.blocked = False
+        self._token: Token[ConnectionAttempt] | None = None
+
+    def __enter__(self) -> ConnectionAttempt:
+        self._token = _attempt.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            _attempt.reset(self._token)
 
 
 # Connection attempts run in tasks of their own (happy eyeballs); tasks inherit the context they are started in.
@@ -120,15 +129,9 @@ class Guard:
 
     # ── the address ──
 
-    @contextmanager
-    def connecting_to(self, target: Target) -> Iterator[ConnectionAttempt]:
-        """Check sockets that are opened inside against this target."""
-        attempt = ConnectionAttempt(target)
-        token = _attempt.set(attempt)
-        try:
-            yield attempt
-        finally:
-            _attempt.reset(token)
+    def connecting_to(self, target: Target) -> ConnectionAttempt:
+        """Check sockets that are opened inside `with` against this target."""
+        return ConnectionAttempt(target)
 
     def open_socket(self, addr_info: tuple[Any, ...]) -> socket.socket:
         """Open a socket for this address, or raise `AddressBlocked`. Outside `connecting_to` it raises LookupError."""

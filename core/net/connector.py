@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import socket
 import time
 from collections.abc import Callable
@@ -50,7 +51,8 @@ def open_connector(
         socket_factory=open_socket, resolver=resolver, limit=0, ttl_dns_cache=_DNS_CACHE_SECONDS
     )
     # aiohttp has no public way to choose the protocol class; `test_hostile_http` notices if this one closes.
-    connector._factory = cast(partial[ResponseHandler], partial(_FramingLimit, loop=asyncio.get_running_loop()))
+    factory = partial(LimitedResponseHandler, loop=asyncio.get_running_loop())
+    connector._factory = cast(partial[ResponseHandler], factory)
     return connector
 
 
@@ -121,14 +123,59 @@ class Proxy:
         return Deferred(PROXY_WAIT_SECONDS, reason)
 
 
-class _FramingLimit(ResponseHandler):
-    """Ends a response that is nearly all framing: endless interim responses, chunk extensions, chunks of one byte.
+class LimitedResponseHandler(ResponseHandler):
+    """Ends a response that is late, or nearly all framing: endless interim responses, chunks of one byte.
 
-    Body and time are limited elsewhere; between the two, such a response burns a whole CPU until the timeout
+    The body is limited elsewhere; between that and the time, such a response burns a whole CPU until the timeout
     (measured: 15 s of CPU in 15 s), and everybody else waits.
     """
 
     _received = 0
+    _idle_since: float | None = None
+    _deadline = math.inf
+
+    def expect_until(self, deadline: float) -> None:
+        """End the response at this time of the loop's clock, however it flows; infinity: there is no response."""
+        self._deadline = deadline
+        self._ring_by(deadline)
+
+    # ── the library's read timeout, and the deadline, by one timer that is mostly never moved ──
+    # aiohttp makes and cancels a timer for every request and every piece of a response. This one looks at the clock
+    # when it rings, and goes on if something came meanwhile.
+
+    def _drop_timeout(self) -> None:
+        self._idle_since = None
+
+    def _reschedule_timeout(self) -> None:
+        if self._read_timeout:
+            self._idle_since = self._loop.time()
+            self._ring_by(self._idle_since + self._read_timeout)
+
+    def _ring_by(self, until: float) -> None:
+        handle = self._read_timeout_handle
+        if until == math.inf or (handle is not None and handle.when() <= until):
+            return
+        if handle is not None:
+            handle.cancel()
+        self._read_timeout_handle = self._loop.call_at(until, self._ring)
+
+    def _ring(self) -> None:
+        self._read_timeout_handle = None
+        idle_at = math.inf if self._idle_since is None else self._idle_since + (self._read_timeout or math.inf)
+        until = min(idle_at, self._deadline)
+        if until <= self._loop.time():
+            self._on_read_timeout()
+        else:
+            self._ring_by(until)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Stop the timer, which would keep this object in memory."""
+        if self._read_timeout_handle is not None:
+            self._read_timeout_handle.cancel()
+            self._read_timeout_handle = None
+        super().connection_lost(exc)
+
+    # ── the limit ──
 
     def set_response_params(self, **params: Any) -> None:
         """Reset the count for the next request on this connection."""

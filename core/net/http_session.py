@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Self
 
 import aiohttp
@@ -20,7 +20,8 @@ from core.models import Deferred, Failed
 from core.net import failures
 from core.net.address_guard import Guard, Target
 from core.net.connector import PooledResolver, Proxy, open_connector
-from core.pages.documents.decompress import Decompressor, decompressor_for
+from core.net.direct_client import DirectClient
+from core.pages.documents.decompress import decompressor_for
 from core.settings import Settings
 
 CONNECT_SECONDS = 5.0
@@ -74,16 +75,20 @@ class HttpSession:
         self._proxy = Proxy(settings.fetch_proxy_url is not None)
         self._headers = {"User-Agent": settings.user_agent, "Accept": "*/*", "Accept-Encoding": _ACCEPT_ENCODING}
         self._session: aiohttp.ClientSession | None = None
+        self._direct: DirectClient | None = None
 
     async def __aenter__(self) -> Self:
+        connector = open_connector(self._guard.open_socket, self._resolver)
         self._session = aiohttp.ClientSession(
-            connector=open_connector(self._guard.open_socket, self._resolver),
+            connector=connector,
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
             auto_decompress=False,  # the library hands out half a body as if it were whole
             proxy=self._proxy_url.get_secret_value() if self._proxy_url else None,
         )
+        if not self._proxy_url:
+            self._direct = DirectClient(connector, self._headers)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -115,19 +120,14 @@ class HttpSession:
         self, target: Target, headers: Mapping[str, str], limits: RequestLimits, method: str, body: bytes | None
     ) -> HttpResponse | Failed:
         assert self._session is not None, "use `async with`"
-        timeout = self._timeout(limits.seconds)
+        timeout, receive = self._timeout(limits.seconds), partial(_receive, method, limits)
+        if self._direct:
+            return await self._direct.exchange(method, target, headers, body, timeout, receive)
         # encoded=True: what we ask for is the clean URL byte for byte, not a second opinion on its escapes.
         url = URL(target.url, encoded=True)
         request = self._session.request(method, url, headers=headers, data=body, timeout=timeout, allow_redirects=False)
         async with request as response:
-            head = HttpResponse(response.status, _plain_headers(response.headers))
-            # The length that a response to HEAD states is of a body that does not come: no limit applies to it.
-            if head.location or head.status in _BODILESS or method == "HEAD":
-                return head
-            if limits.discard:
-                await _drain(response, limits)
-                return head
-            return await _with_body(response, head, limits)
+            return await receive(response.status, response.headers, response.content)
 
     @staticmethod
     @lru_cache(maxsize=64)
@@ -138,24 +138,35 @@ class HttpSession:
         )
 
 
-async def _drain(response: aiohttp.ClientResponse, limits: RequestLimits) -> None:
+async def _receive(
+    method: str, limits: RequestLimits, status: int, headers: Mapping[str, str], content: aiohttp.StreamReader
+) -> HttpResponse | Failed:
+    head = HttpResponse(status, _plain_headers(headers))
+    # The length that a response to HEAD states is of a body that does not come: no limit applies to it.
+    if head.location or status in _BODILESS or method == "HEAD":
+        return head
+    if limits.discard:
+        await _drain(content, limits)
+        return head
+    return await _with_body(content, head, limits)
+
+
+async def _drain(content: aiohttp.StreamReader, limits: RequestLimits) -> None:
     """Read the body away, so that the connection can be used again; one that is too large or broken is closed."""
     with contextlib.suppress(*failures.EXPECTED):
         bytes_left = limits.body_bytes
-        async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+        async for chunk in content.iter_chunked(_CHUNK_BYTES):
             bytes_left -= len(chunk)
             if bytes_left < 0:
                 return
 
 
-async def _with_body(
-    response: aiohttp.ClientResponse, head: HttpResponse, limits: RequestLimits
-) -> HttpResponse | Failed:
+async def _with_body(content: aiohttp.StreamReader, head: HttpResponse, limits: RequestLimits) -> HttpResponse | Failed:
     body = bytearray()
     if head.status >= 400:
         limits = RequestLimits(limits.seconds, min(limits.body_bytes, ERROR_BODY_BYTES), cut=True)
     try:
-        await _read(response, body, decompressor_for(head.headers.get("content-encoding", "")), limits)
+        await _read(content, head, body, limits)
     except failures.EXPECTED as error:
         # The status of an error is the news; that its page is damaged or slow changes nothing.
         if head.status < 400:
@@ -163,18 +174,17 @@ async def _with_body(
     return HttpResponse(head.status, head.headers, bytes(body))
 
 
-async def _read(
-    response: aiohttp.ClientResponse, body: bytearray, decompressor: Decompressor | None, limits: RequestLimits
-) -> None:
-    """Fill `body` up to the cap. Never `response.read()`: a megabyte of gzip can hold a gigabyte.
+async def _read(content: aiohttp.StreamReader, head: HttpResponse, body: bytearray, limits: RequestLimits) -> None:
+    """Fill `body` up to the cap. Never all at once: a megabyte of gzip can hold a gigabyte.
 
     Raises `CutShort` when a compressed body ends before its end, whatever its framing says.
     """
+    decompressor = decompressor_for(head.headers.get("content-encoding", ""))
     bytes_left = limits.body_bytes + (_COMPRESSION_OVERHEAD_BYTES if decompressor else 0)
-    stated = response.content_length
-    if stated is not None and stated > bytes_left and not limits.cut:
+    stated = head.headers.get("content-length")
+    if stated is not None and int(stated) > bytes_left and not limits.cut:
         raise failures.BodyTooLarge
-    async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+    async for chunk in content.iter_chunked(_CHUNK_BYTES):
         bytes_left -= len(chunk)
         for piece in decompressor.feed(chunk) if decompressor else (chunk,):
             body += piece

@@ -154,6 +154,7 @@ def display_url(url: str) -> str:
     return "/".join((scheme, "", ada_url.idna.decode(host) + colon + port, *rest))
 
 
+@lru_cache(maxsize=2_048)  # the lane of a page, its guard and its host each ask within a moment
 def _parse(url: str) -> str:
     """The URL as WHATWG serialises it, or an empty string."""
     try:

@@ -16,6 +16,7 @@ from core.urls.normalise import host_and_port, politeness_key, registrable_domai
 LONGEST_GAP_SECONDS = 86_400.0
 LONGEST_INTERVAL_SECONDS = 30 * 86_400.0
 MOST_PARALLEL = 1_000
+MAX_REMEMBERED_HOSTS = 4_096
 COMMAND = "command"
 """The origin of what a command set; it wins over what a file says."""
 ALL_HOSTS = "*."
@@ -126,9 +127,19 @@ class Paces:
         self._host_parallel = {name: one.parallel for name, one in hosts.items() if one.parallel is not None}
         self._feeds = {one.name: one.option for one in merged if one.scope is PaceScope.FEED}
         self._listed = _gaps_by_host(merged)
+        self._known: dict[tuple[str, int], HostPace] = {}
+        """Asked twice for every page, and the same for all pages of a host."""
 
     def of(self, host: str, port: int) -> HostPace:
         """Return the pace of a host."""
+        known = self._known.get((host, port))
+        if known is None:
+            if len(self._known) >= MAX_REMEMBERED_HOSTS:
+                self._known.clear()
+            known = self._known[host, port] = self._find(host, port)
+        return known
+
+    def _find(self, host: str, port: int) -> HostPace:
         domain = politeness_key(host, port)
         names = (f"{host}:{port}", host, f"{ALL_HOSTS}{registrable_domain(host)}")
         gap_name, parallel_name = _first(names, self._host_gaps), _first(names, self._host_parallel)
