@@ -143,6 +143,11 @@ class Keys:
         return f"{self.prefix}rss:canonical_stats:last_run"
 
     @property
+    def canonical_scan(self) -> str:
+        """HASH, no expiry: how far the last whole run of the canonical fetcher has looked for new links."""
+        return f"{self.prefix}rss:canonical_scan"
+
+    @property
     def prune_cursors(self) -> str:
         """HASH, no expiry: cursors of the cleanup that goes a batch further in each run."""
         return f"{self.prefix}rss:canonical_prune"

@@ -8,7 +8,8 @@ from core import ids
 from core.errors import FailCode, FailDetail
 from core.feeds.io import failure_list
 from core.feeds.io.failure_list import FailureFilter, FailureList
-from core.feeds.io.link_store import LinkStore, Ttls
+from core.feeds.io.link_store import Ttls
+from core.feeds.io.new_links import LinkFinder
 from core.keys import Keys
 from core.models import Failed, Link
 from core.registry.io.articles import ArticleStore
@@ -46,7 +47,7 @@ async def three(redis: Client, keys: Keys, settings: Settings) -> list[str]:
 async def due(redis: Client, keys: Keys, settings: Settings) -> list[str]:
     """The links that the next run of the canonical fetcher would find."""
     now = await connect.now(redis)
-    return sorted((await LinkStore(redis, keys, Ttls.of(settings)).find_new(["world"], now)).links)
+    return sorted((await LinkFinder(redis, keys).find(["world"], now)).links)
 
 
 async def test_page_shows_codes_hosts_and_reasons(api: ApiServer, three: list[str]) -> None:

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from core.feeds.io.link_store import LinkStore, NewLinks, Ttls
+from core.feeds.io.link_store import LinkStore, Ttls
+from core.feeds.io.new_links import LinkFinder, NewLinks
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.models import LinkResult
@@ -46,6 +47,11 @@ class FetchRun:
     started: float = field(default_factory=time.monotonic)
     results: Counter[LinkResult] = field(default_factory=Counter)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every new link was visited, or refused."""
+        return sum(self.results.values()) >= len(self.new.links) and not self.results[LinkResult.DEFERRED]
+
     def counts(self) -> dict[str, int]:
         """found = new + known + rejected; new = stored + failed + retry + alias + duplicate + deferred."""
         counts = {str(result): self.results[result] for result in LinkResult}
@@ -66,7 +72,9 @@ async def find_links(client: connect.Client, keys: Keys, settings: Settings) -> 
         await pruner.drop_stale_stamps(category)
         await articles.renewal([category], await links.added_by_hand(category), clock.now())
     open_run = await RunStore(client, keys).open_run(str(RunKind.CANONICAL), clock.now())
-    return FetchRun(clock, categories, await links.find_new(categories, clock.now()), open_run is not None)
+    return FetchRun(
+        clock, categories, await LinkFinder(client, keys).find(categories, clock.now()), open_run is not None
+    )
 
 
 async def fetch_links(context: Context, run: FetchRun, budget_seconds: float) -> None:
@@ -83,6 +91,8 @@ async def finish(client: connect.Client, keys: Keys, settings: Settings, run: Fe
     """Prune a little, record the counts, and log one sentence if there was anything to do."""
     ttls, counts = Ttls.of(settings), run.counts()
     await Pruner(client, keys, ttls).run(run.categories, run.clock.now())
+    if run.is_whole and run.new.mark:
+        await LinkFinder(client, keys).remember(run.new.mark)
     await ArticleStore(client, keys, ttls).record_run(counts, run.clock.now(), time.monotonic() - run.started)
     if run.new.links:
         log.info(

@@ -19,6 +19,7 @@ from core.feeds.io import sample
 from core.feeds.io.feed_fetcher import FeedFetcher
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import LinkStore, Ttls
+from core.feeds.io.subscribed_feeds import SubscribedFeeds
 from core.feeds.io.subscription_sync import SubscriptionSync
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
@@ -53,6 +54,7 @@ class Context:
     leases: Leases
     subscriptions: Subscriptions
     subscription_sync: SubscriptionSync
+    subscribed_feeds: SubscribedFeeds
     links: LinkStore
     feeds: FeedStore
     articles: ArticleStore
@@ -98,7 +100,7 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
     async with fetching as fetcher, pool, leases.keep_alive():
         ttls = Ttls.of(settings)
         subscriptions = Subscriptions(client, keys)
-        links = LinkStore(client, keys, ttls)
+        links, feeds = LinkStore(client, keys, ttls), FeedStore(client, keys, ttls, leases)
         state_saver = StateSaver(settings, client, keys)
         bounds = schedule.Bounds(settings.ingest_min_interval_seconds, settings.ingest_max_interval_seconds)
         yield Context(
@@ -108,8 +110,9 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
             leases=leases,
             subscriptions=subscriptions,
             subscription_sync=SubscriptionSync(client, subscriptions, settings),
+            subscribed_feeds=SubscribedFeeds(client, keys, subscriptions, feeds),
             links=links,
-            feeds=FeedStore(client, keys, ttls, leases),
+            feeds=feeds,
             articles=ArticleStore(client, keys, ttls),
             items=ItemStore(client, keys),
             documents=DocumentStore(client, keys, ttls, settings.snapshot_days, settings.registry_partition_strategy),

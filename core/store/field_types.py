@@ -95,6 +95,7 @@ KINDS: Mapping[str, Mapping[str, FieldCheck]] = {
     "refresh_stats": {EVERY_FIELD: INTEGER},
     "embed_stats": {EVERY_FIELD: INTEGER, "counted_ts": TIME},
     "canonical_last_run": {EVERY_FIELD: NUMBER},
+    "canonical_scan": {EVERY_FIELD: NUMBER},
     "ingest_last_run": {EVERY_FIELD: NUMBER},
     "prune_cursors": {EVERY_FIELD: INTEGER},
 }

@@ -1,23 +1,23 @@
 """Category link sets, in which each link has a TTL of its own that starts when it was last seen.
 
 The SET is what people read and add to; the ZSET beside it holds the last-seen times. Both change in one step.
-Sets are read in small steps, so that a million known links cost the server no pause and us no memory: SSCAN with
-SMISMEMBER stalls the server a tenth of what SMEMBERS does.
+`core/feeds/io/new_links.py` finds those that are to be fetched.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import cast
 
 from core import ids
+from core.feeds.io import new_links
 from core.keys import Keys
 from core.models import FeedText
 from core.settings import Settings
 from core.store import scanning
 from core.store.commit import Command, Leases, batched
-from core.store.connect import Client, texts
+from core.store.connect import Client
 from core.urls.secrets import without_credentials
 
 PRUNE_BATCH = 1_000
@@ -45,15 +45,6 @@ class Ttls:
     def of(cls, settings: Settings) -> Ttls:
         """Return the TTLs of the settings."""
         return cls(settings.link_ttl_seconds, settings.attempted_ttl_seconds, settings.article_ttl_seconds)
-
-
-@dataclass(slots=True)
-class NewLinks:
-    """The links to fetch; every link is counted once, however many categories have it."""
-
-    known: int = 0
-    links: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Categories by the URL to fetch."""
 
 
 class LinkStore:
@@ -116,52 +107,6 @@ class LinkStore:
             times = await self._client.zmscore(seen, batch)
             links += [url for url, at in zip(batch, times, strict=True) if at is None]
         return links
-
-    # ── links to fetch ──
-
-    async def find_new(self, categories: Sequence[str], now: float) -> NewLinks:
-        """Return the links of these categories that were not attempted, and retries that are due."""
-        new = NewLinks()
-        for place, category in enumerate(categories):
-            earlier = [self._keys.category_links(name) for name in categories[:place]]
-            async for batch in scanning.set_members(self._client, self._keys.category_links(category)):
-                await self._add_new(new, batch, category, earlier, now)
-        await self._add_retries(new, now)
-        return new
-
-    async def _add_new(
-        self, new: NewLinks, batch: list[str], category: str, earlier: Sequence[str], now: float
-    ) -> None:
-        uids = [ids.article_uid(url) for url in batch]
-        pipe = self._client.pipeline(transaction=False)
-        pipe.smismember(self._keys.attempted, uids)
-        for key in earlier:
-            pipe.smismember(key, batch)
-        attempted, *in_earlier = await pipe.execute()
-        unattempted = [url for url, was_tried in zip(batch, attempted, strict=True) if not was_tried]
-        retry_uids = [ids.article_uid(url) for url in unattempted]
-        retry_times = await self._client.zmscore(self._keys.retry, retry_uids) if unattempted else []
-        waiting = {url for url, at in zip(unattempted, retry_times, strict=True) if at is not None and float(at) > now}
-        for url in unattempted:
-            if url not in waiting:
-                new.links[url] = (*new.links.get(url, ()), category)
-        counted_before = [any(hits) for hits in zip(*in_earlier, strict=True)] or [False] * len(batch)
-        new.known += sum(
-            not before and (was_tried or url in waiting)
-            for url, was_tried, before in zip(batch, attempted, counted_before, strict=True)
-        )
-
-    async def _add_retries(self, new: NewLinks, now: float) -> None:
-        """Add due retries whose link has left its set; their URL is in the failure record."""
-        uids = texts(await self._client.zrange(self._keys.retry, "-inf", str(now), byscore=True))
-        pipe = self._client.pipeline(transaction=False)
-        for uid in uids:
-            pipe.hmget(self._keys.failure(uid), ["url", "category"])
-        for uid, (url, category) in zip(uids, await pipe.execute() if uids else [], strict=True):
-            if url is None:
-                await self._client.zrem(self._keys.retry, uid)  # its failure record has expired
-            elif ids.article_uid(url) == uid and url not in new.links:  # else the record's URL lacks its credentials
-                new.links[url] = tuple(category.split(","))
 
     # ── ageing ──
 
@@ -244,5 +189,6 @@ class FailedLinks:
             *batched(("SREM", self._keys.attempted), list(uids)),
             *batched(("ZREM", self._keys.attempted_at), list(uids)),
             *batched(("ZADD", self._keys.retry), due, words_per_member=2),
+            new_links.reset(self._keys),  # these links were seen long ago
         ]
         await Leases(self._client, self._keys).run(commands)

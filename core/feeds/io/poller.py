@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from redis.exceptions import RedisError
 
-from core import ids, schedule
+from core import schedule
 from core.errors import FailCode, FailDetail, ParserUnavailable
 from core.feeds import polling
 from core.feeds.feed_state import FeedChanged, PollResult
@@ -64,15 +64,14 @@ class PollCycle:
     @classmethod
     async def start(cls, context: Context) -> PollCycle:
         """Begin a cycle over all subscribed feeds."""
-        return cls(context, await ServerClock.ask(context.client), await context.subscriptions.by_feed())
+        return cls(context, await ServerClock.ask(context.client), await context.subscribed_feeds.read())
 
     async def due_feeds(self) -> list[str]:
         """Return the URLs of the feeds that are due; feeds without a subscriber are removed."""
-        store = self.context.feeds
-        await store.add_to_schedule(self.feeds)
-        url_of = {ids.feed_id(url): url for url in self.feeds}
-        await store.remove([fid for fid in await store.all_ids() if fid not in url_of])
-        return [url_of[fid] for fid in await store.due(self.clock.now()) if fid in url_of]
+        subscribed = self.context.subscribed_feeds
+        due = await subscribed.due(self.clock.now())
+        self.feeds = subscribed.categories
+        return due
 
     async def poll_many(self, due: Sequence[str]) -> None:
         """Poll these feeds once, as far as they are due, the domains side by side."""

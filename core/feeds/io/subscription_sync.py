@@ -21,15 +21,12 @@ from core.feeds.io.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscripti
 from core.feeds.opml import parse_opml, without_refused
 from core.keys import Keys
 from core.settings import Settings
-from core.store import connect
+from core.store import connect, scanning
 from core.store.connect import Client
 from core.urls.secrets import redact
 
 log = logging.getLogger("ingest")
 
-SMALL_STORE_KEYS = 20_000
-"""Below this a SCAN for categories costs nothing and is done every cycle; above, hourly."""
-SCAN_EVERY_SECONDS = 3_600.0
 NO_FILE = (0, 0)
 NAMED_REFUSALS = 20
 OPML_SUFFIXES = {".opml", ".xml"}
@@ -48,8 +45,8 @@ class SubscriptionSync:
     async def refresh(self) -> None:
         """Read the feed file if it changed, find new categories, finish changes of them, remove the sample."""
         await self._read_file()
-        is_small = await self._client.dbsize() < SMALL_STORE_KEYS
-        if is_small or time.monotonic() - self._scanned_at > SCAN_EVERY_SECONDS:
+        is_due = time.monotonic() - self._scanned_at > scanning.FULL_EVERY_SECONDS
+        if is_due or await scanning.is_small_store(self._client):
             await self._subscriptions.find_categories()
             self._scanned_at = time.monotonic()
         await self._changes().finish_pending(await connect.now(self._client))
@@ -81,9 +78,8 @@ class SubscriptionSync:
         self._file_stamp = stamp
 
     async def _remove_sample(self) -> None:
-        feeds = await self._subscriptions.by_category()
         sample = [c for c in await self._subscriptions.categories() if c.startswith(SAMPLE_PREFIX)]
-        if all(category.startswith(SAMPLE_PREFIX) for category in feeds):
+        if all(category.startswith(SAMPLE_PREFIX) for category in await self._subscriptions.with_feeds()):
             return
         for category in sample:
             await self._changes().remove(category)

@@ -40,6 +40,12 @@ class Subscriptions:
         """Return the known categories, sorted."""
         return sorted(texts(await self._client.smembers(self._keys.categories)))
 
+    async def with_feeds(self) -> list[str]:
+        """Return the categories that have a feed, sorted."""
+        names = await self.categories()
+        has_feeds = await read_many(self._client, [("EXISTS", self._keys.feeds(name)) for name in names])
+        return [name for name, is_there in zip(names, has_feeds, strict=True) if is_there]
+
     async def find_categories(self) -> None:
         """Add categories that someone made by hand with SADD, or that a late worker has just filled again."""
         keys = self._keys

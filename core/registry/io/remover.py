@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from core import ids
+from core.feeds.io import new_links
 from core.keys import Keys
 from core.registry import item_keys
 from core.registry.record import Item, iso, listing_sources
@@ -221,6 +222,8 @@ class Remover:
         forgotten = aliases if keep_attempted else [*names, *aliases]
         commands += batched(("SREM", self._keys.attempted), forgotten)
         commands += batched(("ZREM", self._keys.attempted_at), forgotten)
+        if not keep_attempted:
+            commands.append(new_links.reset(self._keys))  # a link that is still in its set is new again
         return commands
 
     async def _around(self, uids: Sequence[str]) -> tuple[set[str], list[str], list[str]]:
