@@ -5,8 +5,11 @@ An id never changes for the same input: stored keys depend on it (docs/architect
 
 from __future__ import annotations
 
-import base64
 import hashlib
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
+_PAIRS = [first + second for first in _LETTERS for second in _LETTERS]
+_SHIFTS = range(120, -1, -10)
 
 
 def article_uid(clean_url: str) -> str:
@@ -22,7 +25,13 @@ def feed_id(feed_url: str) -> str:
 def item_id(kind: str, normalised_source: str) -> str:
     """Return `url_…` or `file_…` with 130 bits of sha256 over the normalised source."""
     digest = hashlib.sha256(normalised_source.encode("utf-8", "surrogateescape")).digest()
-    return f"{kind}_{base64.b32encode(digest).decode().lower()[:26]}"
+    return f"{kind}_{base32(digest)}"
+
+
+def base32(digest: bytes) -> str:
+    """Return the first 130 bits in base32, lower case; an eighth of the cost of `base64.b32encode` for all of them."""
+    bits = int.from_bytes(digest[:17], "big") >> 6
+    return "".join([_PAIRS[bits >> shift & 1023] for shift in _SHIFTS])
 
 
 def body_hash(body: bytes) -> str:

@@ -159,9 +159,7 @@ class DocumentStore:
                 continue
             # The same picture on another page is another child.
             name = ids.item_id("url", f"{normalised}#{page.id}")
-            record = blank_record(normalised, image.url, now, strategy=self._strategy) | {
-                "id": name,
-                "RowKey": name.partition("_")[2],
+            record = blank_record(normalised, image.url, now, strategy=self._strategy, item_id=name) | {
                 "status": str(Status.INDEXED),
                 "parentPageId": page.id,
                 "parentPageUrl": page.fetch_url,
@@ -180,7 +178,8 @@ class DocumentStore:
                 ("SADD", self._keys.partition(record["PartitionKey"]), name),
                 ("SADD", self._keys.status(record["status"]), name),
             ]
-        old = await self._remover.images_of(page.id)
+        is_new = page.stored_status == "0"  # a page without a record has no images yet; the commit expects that
+        old = {} if is_new else await self._remover.images_of(page.id)
         left = {name: partition for name, partition in old.items() if name not in names}
         if left:
             commands += [("SREM", self._keys.images(page.id), *left), *self._remover.images(left)]

@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from redis.asyncio.client import Pipeline
-
 from core import ids, schedule
 from core.errors import FailCode, FailDetail
 from core.models import STOPPED, Deferred, Document, Failed, Fetched, Link, LinkResult, RejectedUrl
@@ -63,14 +61,14 @@ class LinkVisits:
         normalised = url if isinstance(cleaned, RejectedUrl) else normalise_url(url, self._trackers)
         item = Item(ids.item_id("url", normalised), source=normalised, fetch_url=url)
 
-        def ask(pipe: Pipeline) -> None:
-            pipe.sismember(keys.attempted, link.uid)
-            pipe.exists(keys.article(link.uid))
-            pipe.hget(keys.item(item.id), "articleUid")
-            pipe.hget(keys.failure(link.uid), "tries")
-            pipe.hgetall(keys.entry(link.uid))
-
-        acquired, (is_attempted, is_stored, article_uid, tries, entry) = await leases.acquire_and(ask, item.id)
+        read: list[Command] = [
+            ("SISMEMBER", keys.attempted, link.uid),
+            ("EXISTS", keys.article(link.uid)),
+            ("HGET", keys.item(item.id), "articleUid"),
+            ("HGET", keys.failure(link.uid), "tries"),
+            ("HGETALL", keys.entry(link.uid)),
+        ]
+        acquired, (is_attempted, is_stored, article_uid, tries, entry) = await leases.acquire_and(item.id, read=read)
         if acquired is None:
             self.busy.append(url)
             return None
@@ -136,8 +134,8 @@ class LinkVisits:
         name, first_with = f"text_{content_hash}", context.keys.content(content_hash)
 
         async def acquire() -> list[str] | None:
-            ask = lambda pipe: pipe.get(first_with)  # noqa: E731
-            acquired, (uid,) = await context.leases.acquire_and(ask, name, leased.lease.token)
+            read = [("GET", first_with)]
+            acquired, (uid,) = await context.leases.acquire_and(name, leased.lease.token, read)
             return [uid or ""] if acquired else None
 
         # Of two pages with one text at the same moment, the one with the text's lease is the original.
@@ -179,7 +177,7 @@ class LinkVisits:
         )
         written = [*context.items.enlist(item, decision.status, blank), *context.items.apply(item, decision), *commands]
         commit = Commit(leased.lease, written, context.items.expected(item, item.generation))
-        match (await context.leases.commit_many([commit]))[0]:
+        match await context.leases.commit_soon(commit):
             case CommitResult.WRITTEN:
                 self._count(link, LinkResult.DUPLICATE if link.duplicate_of else LinkResult.STORED)
                 self.on_stored(link.uid)
@@ -224,7 +222,7 @@ class LinkVisits:
             log.info("🔗 Same article → %s", target)
 
     async def _commit(self, link: Link, lease: Lease, commands: Sequence[Command], result: LinkResult) -> bool:
-        is_written = await self._context.leases.commit(lease, commands)
+        is_written = await self._context.leases.commit_soon(Commit(lease, commands)) is CommitResult.WRITTEN
         self._count(link, result if is_written else None)
         return is_written
 
