@@ -57,10 +57,13 @@ class Fetched:
     headers: Mapping[str, str]
     """Names are always in lower case."""
     body: bytes
+    """Plain, unless `packing` says otherwise."""
     hops: tuple[Hop, ...] = ()
     """Redirects in order, without the final answer."""
     is_signed: bool = False
     """A redirect led to a URL with credentials, which are left out here: the URL cannot be fetched again."""
+    packing: str = ""
+    """The content coding in which the body still is, for those who asked for it as it came (`BodySlot`)."""
 
     @property
     def is_moved_for_good(self) -> bool:

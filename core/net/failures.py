@@ -15,6 +15,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from core.errors import CutShort, Damaged, FailCode, FailDetail
 from core.models import Failed
 from core.net.address_guard import AddressBlocked
+from core.pages.documents.unpack import NOT_PACKED_SO, TOO_LARGE, TRUNCATED
 
 
 class BodyTooLarge(Exception):
@@ -32,17 +33,14 @@ _RESET = Failed(FailCode.HTTP, FailDetail.RESET, "The connection broke off.")
 _UNREACHED = Failed(FailCode.TIMEOUT, FailDetail.CONNECT, "The host does not answer at all.")
 _TIMEOUT = Failed(FailCode.TIMEOUT, FailDetail.NONE, "The answer took too long.")
 _TLS = Failed(FailCode.HTTP, FailDetail.TLS, "The encrypted connection could not be set up.")
-_TOO_LARGE = Failed(FailCode.HTTP, FailDetail.TOO_LARGE, "The answer is too large.")
-_TRUNCATED = Failed(FailCode.HTTP, FailDetail.TRUNCATED, "The compressed answer broke off before its end.")
-_PACKING = Failed(FailCode.HTTP, FailDetail.PROTOCOL, "The answer is not compressed the way it says.")
 _URL = Failed(FailCode.HTTP, FailDetail.URL, "The URL cannot be used.")
 
 # The first match wins, so the narrow ones stand above their parents.
 _FAILURES: tuple[tuple[type[BaseException], Failed], ...] = (
     (AddressBlocked, _BLOCKED),
-    (BodyTooLarge, _TOO_LARGE),
-    (CutShort, _TRUNCATED),
-    (Damaged, _PACKING),
+    (BodyTooLarge, TOO_LARGE),
+    (CutShort, TRUNCATED),
+    (Damaged, NOT_PACKED_SO),
     (aiohttp.ConnectionTimeoutError, _UNREACHED),
     (TimeoutError, _TIMEOUT),
     (aiohttp.ClientConnectorDNSError, _DNS),

@@ -51,7 +51,9 @@ class BodySlot:
     Waiting at a gate takes no slot; a body that waits to be parsed does. So fetching never runs far ahead of parsing.
     """
 
-    def __init__(self, semaphore: asyncio.Semaphore) -> None:
+    def __init__(self, semaphore: asyncio.Semaphore, *, keep_packed: bool = False) -> None:
+        """`keep_packed`: a good page stays compressed as it came; whoever reads it unpacks it and keeps the limit."""
+        self.keep_packed = keep_packed
         self._semaphore = semaphore
         self._is_taken = False
 
@@ -135,6 +137,7 @@ class RedirectChain:
             response.body,
             tuple(self.hops),
             self._is_signed(target),
+            response.packing,
         )
 
     def _is_signed(self, target: Target) -> bool:
@@ -189,7 +192,9 @@ class Fetcher:
         settings = self._settings
         max_bytes = settings.fetch_max_bytes if request.max_bytes is None else request.max_bytes
         trackers = tracker_matcher(settings.tracking_param_prefixes)
-        limits = RequestLimits(settings.fetch_timeout_seconds, max_bytes, cut)
+        limits = RequestLimits(
+            settings.fetch_timeout_seconds, max_bytes, cut, keep_packed=bool(slot and slot.keep_packed)
+        )
         chain = RedirectChain(request, limits, request.headers, trackers=trackers)
         target = self._guard.target(request.url)
         while isinstance(target, Target):

@@ -46,6 +46,8 @@ class HttpResponse:
     status: int
     headers: Mapping[str, str]
     body: bytes = b""
+    packing: str = ""
+    """The content coding in which the body still is."""
 
     @property
     def location(self) -> str:
@@ -63,6 +65,8 @@ class RequestLimits:
     """Keep the beginning of a body that is too large, instead of failing."""
     discard: bool = False
     """The status is all that is wanted: the body is read to its end or its limit, and whatever is wrong with it."""
+    keep_packed: bool = False
+    """The body of a good answer stays compressed; only its compressed length is limited here."""
 
 
 class HttpSession:
@@ -165,25 +169,30 @@ async def _with_body(content: aiohttp.StreamReader, head: HttpResponse, limits: 
     body = bytearray()
     if head.status >= 400:
         limits = RequestLimits(limits.seconds, min(limits.body_bytes, ERROR_BODY_BYTES), cut=True)
+    packing = ""
     try:
-        await _read(content, head, body, limits)
+        packing = await _read(content, head, body, limits)
     except failures.EXPECTED as error:
         # The status of an error is the news; that its page is damaged or slow changes nothing.
         if head.status < 400:
             return failures.from_exception(error, http_status=head.status)
-    return HttpResponse(head.status, head.headers, bytes(body))
+    return HttpResponse(head.status, head.headers, bytes(body), packing)
 
 
-async def _read(content: aiohttp.StreamReader, head: HttpResponse, body: bytearray, limits: RequestLimits) -> None:
-    """Fill `body` up to the cap. Never all at once: a megabyte of gzip can hold a gigabyte.
+async def _read(content: aiohttp.StreamReader, head: HttpResponse, body: bytearray, limits: RequestLimits) -> str:
+    """Fill `body` up to the cap and return the coding in which it still is. Never all at once: gzip can be a bomb.
 
     Raises `CutShort` when a compressed body ends before its end, whatever its framing says.
     """
-    decompressor = decompressor_for(head.headers.get("content-encoding", ""))
+    coding = head.headers.get("content-encoding", "")
+    decompressor = decompressor_for(coding)
     bytes_left = limits.body_bytes + (_COMPRESSION_OVERHEAD_BYTES if decompressor else 0)
     stated = head.headers.get("content-length")
     if stated is not None and int(stated) > bytes_left and not limits.cut:
         raise failures.BodyTooLarge
+    if decompressor and limits.keep_packed and head.status == 200:
+        await _read_packed(content, body, bytes_left)
+        return coding
     async for chunk in content.iter_chunked(_CHUNK_BYTES):
         bytes_left -= len(chunk)
         for piece in decompressor.feed(chunk) if decompressor else (chunk,):
@@ -191,12 +200,20 @@ async def _read(content: aiohttp.StreamReader, head: HttpResponse, body: bytearr
             if len(body) > limits.body_bytes:
                 del body[limits.body_bytes :]
                 if limits.cut:
-                    return
+                    return ""
                 raise failures.BodyTooLarge
         if bytes_left < 0:
             raise failures.BodyTooLarge  # packed data that unpacks to nothing, without end
     if decompressor and not decompressor.is_complete:
         raise CutShort
+    return ""
+
+
+async def _read_packed(content: aiohttp.StreamReader, body: bytearray, most_bytes: int) -> None:
+    async for chunk in content.iter_chunked(_CHUNK_BYTES):
+        body += chunk
+        if len(body) > most_bytes:
+            raise failures.BodyTooLarge
 
 
 def _plain_headers(headers: Mapping[str, str]) -> dict[str, str]:

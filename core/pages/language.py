@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from core.pages.metadata import PageMetadata
-from core.pages.stop_words import language_by_stop_words
+from core.pages.stop_words import clear_language, language_by_stop_words
 
 SAMPLE_CHARS = 1_000
 """Enough for a sure guess, at a tenth of the cost of a whole text."""
@@ -46,6 +46,9 @@ def guess_language(text: str) -> str:
     """Return the most likely language of this text; empty for texts too short or too odd to tell."""
     if len(text) < _MIN_CHARS:
         return ""
+    # Most pages that state nothing are clear; the model takes half a second to load.
+    if clear := clear_language(text):
+        return clear
     code, probability = _identifier().classify(text[:SAMPLE_CHARS])
     return str(code) if probability >= MIN_PROBABILITY else ""
 

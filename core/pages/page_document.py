@@ -28,7 +28,6 @@ from core.pages.images import collect_images, first_image, stated_image
 from core.pages.language import page_language
 from core.pages.lexbor_page import LexborPage
 from core.pages.lxml_page import LxmlPage, parse_html
-from core.pages.main_text import extract_main_text
 from core.pages.metadata import PageMetadata, collect_metadata, page_author, page_description, page_title
 from core.pages.noscript_article import unwrap_noscript_article
 from core.pages.outlinks import collect_outlinks
@@ -59,6 +58,9 @@ class _Statements(NamedTuple):
 
 def read_page(html: str, url: str, *, links: bool = False) -> PageDocument:
     """Read the page with its main text; with all its text where no main text is found."""
+    # trafilatura takes 0.2 s to import, which a reader of all text never needs.
+    from core.pages.main_text import extract_main_text
+
     root = parse_html(html)
     if root is None:
         return read_page_quickly(html, url, links=links)

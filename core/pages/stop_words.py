@@ -18,6 +18,8 @@ MIN_SHARE = 0.1
 """Fewer stop words than this, in number and as a share of all words, may be names, quotations and lists."""
 FAMILY_SHARE = 0.6
 """Languages of one family share stop words: the stated one stands if it explains this much of the best."""
+CLEAR_WORDS, CLEAR_SHARE, CLEAR_RIVAL = 15, 0.2, 0.5
+"""So many stop words, in number and as a share of all words, and at most so many of any other language."""
 
 _STOP_WORDS = {
     "ca": "el els les dels amb per que una és són aquest també però com més va han",
@@ -74,6 +76,16 @@ def language_by_stop_words(text: str, stated: str = "") -> str:
     best, count = max(counts.items(), key=lambda pair: pair[1], default=("", 0))
     is_clear = count >= max(MIN_WORDS, MIN_SHARE * len(words)) and counts[stated] < FAMILY_SHARE * count
     return best if is_clear else stated
+
+
+def clear_language(text: str) -> str:
+    """Return the language of a text that leaves no doubt: running text, with the stop words of one language."""
+    words = _LATIN_WORD.findall(text[: 4 * SAMPLE_CHARS].lower())  # in less, menus may be most of it
+    counts = Counter(language for word in words for language in _LANGUAGES_OF.get(word, ())).most_common(2)
+    if not counts or counts[0][1] < max(CLEAR_WORDS, CLEAR_SHARE * len(words)):
+        return ""
+    is_alone = len(counts) == 1 or counts[1][1] <= CLEAR_RIVAL * counts[0][1]
+    return counts[0][0] if is_alone else ""
 
 
 def without_stop_words(question: str) -> str:

@@ -235,8 +235,15 @@ def canonical_url(answer: Fetched, stated: str) -> str:
     return trusted_canonical(stated, answer.final_url) or own_url
 
 
-def page_visit(item: Item, answer: Fetched, document: Document | Failed, body_hash: str, normalised: str) -> PageVisit:
-    """Return what the registry stores of an answer with a body."""
+def page_visit(
+    item: Item,
+    answer: Fetched,
+    document: Document | Failed,
+    body_hash: str,
+    normalised: str,
+    body_bytes: int | None = None,
+) -> PageVisit:
+    """Return what the registry stores of an answer with a body; `body_bytes` is its plain length where it is packed."""
     read = document if isinstance(document, Document) else Document()
     return PageVisit(
         normalised=normalised,
@@ -244,7 +251,7 @@ def page_visit(item: Item, answer: Fetched, document: Document | Failed, body_ha
         http_status=answer.status,
         etag=answer.header("etag"),
         last_modified=answer.header("last-modified"),
-        content_length=len(answer.body),
+        content_length=len(answer.body) if body_bytes is None else body_bytes,
         redirects=[hop.url for hop in answer.hops],
         canonical_url=read.canonical_url or answer.permanent_target,
         content_hash=read.content_hash,

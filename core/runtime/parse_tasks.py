@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
+from core import ids
 from core.errors import FreshetError, NotAFeed
 from core.models import DiscoveredFeed, Document, Failed, FeedLinks
 from core.sources.sitemap_pages import SitemapResult, SitemapTask, read_sitemap
@@ -77,6 +78,10 @@ class PageRequest(msgspec.Struct, frozen=True, array_like=True):
     links: bool = False
     """Collect where the page leads."""
     tracking_params: tuple[str, ...] = ()
+    packing: str = ""
+    """The content coding in which the body still is: unpacked here, it passes the socket at a quarter of its length."""
+    max_bytes: int = 0
+    """Of a packed body, when it is plain."""
 
 
 class DocumentRequest(msgspec.Struct, frozen=True, array_like=True):
@@ -102,17 +107,29 @@ class PageResult:
     links: tuple[str, ...] = ()
     is_noindex: bool = False
     """The page asks robots not to keep it."""
+    body_hash: str = ""
+    body_bytes: int = 0
+    """Of the plain body, if it came packed."""
+    unpacking: Failed | None = None
+    """Why a packed body could not be unpacked: a failure of the fetch, not of the page."""
 
 
 def read_page(request: PageRequest) -> PageResult:
     """Return the better of the page and its feed's own text."""
     from core.pages.extract import best_document, document_from_feed_text, extract_page
 
-    page = extract_page(
-        request.body, request.url, request.content_type, main_text=request.main_text, links=request.links
-    )
+    body = request.body
+    if request.packing:
+        from core.pages.documents.unpack import unpack
+
+        unpacked = unpack(body, request.packing, request.max_bytes)
+        if isinstance(unpacked, Failed):
+            return PageResult(unpacking=unpacked)
+        body = unpacked
+    page = extract_page(body, request.url, request.content_type, main_text=request.main_text, links=request.links)
     feed = document_from_feed_text(request.feed_html, request.url, request.feed_title) if request.feed_html else None
-    return _result(best_document(page.result, feed), page.links, page.is_noindex, request.tracking_params)
+    result = _result(best_document(page.result, feed), page.links, page.is_noindex, request.tracking_params)
+    return replace(result, body_hash=ids.body_hash(body), body_bytes=len(body)) if request.packing else result
 
 
 def read_document(request: DocumentRequest) -> PageResult:

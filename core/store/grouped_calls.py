@@ -74,7 +74,7 @@ class GroupedCalls(Generic[Call, Answer]):
             for _, future in group:
                 future.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 - raised where the calls are awaited
+        except BaseException as error:  # noqa: BLE001 - raised where the calls are awaited
             for _, future in group:
                 if not future.done():
                     future.set_exception(error)

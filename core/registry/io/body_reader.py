@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
+from core import ids
 from core.errors import FailCode
 from core.models import Document, Failed, Fetched
 from core.pages.documents.file_type import FileKind, file_kind
@@ -27,6 +28,11 @@ class ParsedBody:
     document: Document | Failed
     links: tuple[str, ...] = ()
     is_noindex: bool = False
+    body_hash: str = ""
+    body_bytes: int = 0
+    """Of the plain body."""
+    unpacking: Failed | None = None
+    """Why a packed body could not be unpacked: then the fetch has failed."""
 
 
 class BodyReader:
@@ -52,8 +58,13 @@ class BodyReader:
             if is_marked:
                 await self._context.leases.clear_crashes(item.id)
         if isinstance(result, Failed):
-            return ParsedBody(result)
-        return ParsedBody(result.document or result.failed or Failed(FailCode.EMPTY), result.links, result.is_noindex)
+            # A body that could not be read has no hash: the next visit reads it again.
+            return ParsedBody(result, body_bytes=len(answer.body)) if answer.packing else _of_plain(answer, result)
+        document = result.document or result.failed or Failed(FailCode.EMPTY)
+        if not answer.packing:
+            return _of_plain(answer, document, result.links, result.is_noindex)
+        size = (result.body_hash, result.body_bytes)
+        return ParsedBody(document, result.links, result.is_noindex, *size, unpacking=result.unpacking)
 
     def _task(self, leased: LeasedItem, answer: Fetched, with_links: bool) -> tuple[str, PageRequest | DocumentRequest]:
         item, main_text = leased.item, self._context.settings.main_text
@@ -70,6 +81,8 @@ class BodyReader:
                 feed_title=entry.get("title", ""),
                 links=with_links,
                 tracking_params=tracking_params,
+                packing=answer.packing,
+                max_bytes=self._context.settings.fetch_max_bytes,
             )
         kind = file_kind(answer.body, _file_name(item), content_type)
         return "long_document" if kind in LONG else "document", DocumentRequest(
@@ -81,6 +94,12 @@ class BodyReader:
             links=with_links,
             tracking_params=tracking_params,
         )
+
+
+def _of_plain(
+    answer: Fetched, document: Document | Failed, links: tuple[str, ...] = (), is_noindex: bool = False
+) -> ParsedBody:
+    return ParsedBody(document, links, is_noindex, ids.body_hash(answer.body), len(answer.body))
 
 
 def _file_name(item: Item) -> str:

@@ -111,7 +111,9 @@ class VisitEngine:
         if leased.link and leased.is_first_visit:
             logging.getLogger("canon").info("🌐 Fetching → %s", leased.link.url)
         item, conditional = leased.item, self._validators(leased)
-        async with BodySlot(self._context.body_slots) as slot:
+        # A snapshot is made of the plain body, and a known page compares it; else the parse child unpacks it.
+        keep_packed = leased.is_first_visit and source.is_built_in and not self._context.settings.snapshot_days
+        async with BodySlot(self._context.body_slots, keep_packed=keep_packed) as slot:
             answer = await source.fetch(item, conditional, slot)
             if isinstance(answer, Fetched) and answer.status == 304 and not (conditional and item.has_text):
                 # Some caches answer 304 unasked: once more, bypassing them.
@@ -210,6 +212,8 @@ class VisitEngine:
     ) -> VisitReport | None:
         """Parse the body and say what it means; None if the link is an alias, which is committed then."""
         parsed = await self._reader.read(leased, answer, source.follows_links)
+        if parsed.unpacking:
+            return await self._interpret(leased, source, replace(parsed.unpacking, http_status=answer.status), False)
         resolved: LeasedItem | None = leased
         if leased.is_first_visit and isinstance(parsed.document, Document):
             resolved = await self._links.resolve(leased, answer, parsed.document)
@@ -232,7 +236,7 @@ class VisitEngine:
         is_noindex = parsed.is_noindex or not {"noindex", "none"}.isdisjoint(robots)
         if is_noindex and not leased.is_article:
             return VisitReport(leased, Excluded(NOINDEX, http_status=answer.status, is_withdrawn=True), commands)
-        visit = outcomes.page_visit(item, answer, document, ids.body_hash(answer.body), item.source)
+        visit = outcomes.page_visit(item, answer, document, parsed.body_hash, item.source, parsed.body_bytes)
         outcome = await self._outcome(leased, visit, parsed)
         report = VisitReport(leased, outcome, commands)
         if not is_snapshot:
