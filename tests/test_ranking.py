@@ -17,11 +17,53 @@ FOUND = st.dictionaries(st.integers(0, 20), st.floats(0.001, 1e6)).map(
 
 
 def test_weighted_adds_what_each_side_gives() -> None:
-    """Each side counts by score / best score, and what both found comes first."""
+    """Words count by (score / best)², meaning from farthest to nearest; what both found comes first."""
     found = ranking.weighted(WORDS, MEANING, 0.5)
 
-    assert [(hit.key, hit.score) for hit in found] == [("b", 0.75), ("a", 0.5), ("c", 0.25)]
-    assert (found[0].lexical, found[0].semantic) == (0.5, 1.0)
+    assert [(hit.key, hit.score) for hit in found] == [("b", 0.625), ("a", 0.5), ("c", 0.0)]
+    assert (found[0].lexical, found[0].semantic) == (0.25, 1.0)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.7, -0.2])
+def test_how_narrow_a_range_a_model_uses_does_not_matter(shift: float) -> None:
+    """Similarities between .9 and .92 rank as those between 0 and 1 do."""
+    wide = [("a", 1.0), ("b", 0.6), ("c", 0.1)]
+    narrow = [(key, shift + score / 50) for key, score in wide]
+
+    of_wide, of_narrow = (ranking.weighted(WORDS, side) for side in (wide, narrow))
+
+    assert [hit.key for hit in of_wide] == [hit.key for hit in of_narrow]
+    assert [hit.score for hit in of_wide] == pytest.approx([hit.score for hit in of_narrow])
+
+
+def test_words_count_less_the_less_of_the_question_the_best_has() -> None:
+    """With half the confidence words count half beside meaning, and in full where there is no meaning."""
+    found = {hit.key: hit.score for hit in ranking.weighted(WORDS, MEANING, 0.5, confidence=0.5)}
+
+    assert found == {"b": 0.5625, "a": 0.25, "c": 0.0}
+    assert ranking.weighted(WORDS, [], 0.5, confidence=0.5) == ranking.weighted(WORDS, [], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "best", "most", "least"),
+    [("all of one word", 5.0, 8.0, 1.0), ("one of five", 4.0, 45.0, 0.0), ("half of a long question", 30.0, 60.0, 1.0)],
+)
+def test_confidence_in_words(name: str, best: float, most: float, least: float) -> None:
+    """A question of one word is answered by it; one word of five tells little; half of many words is enough."""
+    assert least <= ranking.word_confidence(best, most, rarest=18.0) <= least + 0.4
+
+
+def test_confidence_where_nothing_is_found() -> None:
+    """Without any word there is no confidence, and no division by zero."""
+    assert ranking.word_confidence(0.0, 5.0, 5.0) == ranking.word_confidence(1.0, 0.0, 0.0) == 0.0
+
+
+def test_quoted_phrases_come_first() -> None:
+    """What has the phrases stands before what scores higher, each in its order."""
+    hits = ranking.weighted(WORDS, MEANING, 0.5)
+
+    assert [hit.key for hit in ranking.phrases_first(hits, {"a", "c"})] == ["a", "c", "b"]
+    assert ranking.phrases_first(hits, ()) == hits
 
 
 def test_reciprocal_looks_at_ranks_alone() -> None:
@@ -50,12 +92,12 @@ def test_a_side_may_have_found_nothing() -> None:
 
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
 def test_what_has_words_alone_is_scored_by_them_alone(weight: float) -> None:
-    """Its words count in full whatever the weight, and a vector that found it counts nothing; others are as before."""
+    """Its words stand for its meaning too, and a vector that found it counts nothing; others are as before."""
     found = {hit.key: hit for hit in ranking.weighted(WORDS, [*MEANING, ("d", 0.1)], weight, {"b", "d"}.__contains__)}
     before = {hit.key: hit for hit in ranking.weighted(WORDS, MEANING, weight)}
 
-    assert found.pop("b") == ranking.FusedHit("b", 0.5, 0.5, 0.0)
-    assert found == {key: hit for key, hit in before.items() if key != "b"}
+    assert found.pop("b") == ranking.FusedHit("b", 0.25, 0.25, 0.0)
+    assert found["a"].lexical == before["a"].lexical if weight else "a" not in found
 
 
 def test_scores_without_a_best_are_nothing() -> None:

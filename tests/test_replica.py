@@ -90,7 +90,7 @@ async def test_what_is_committed_is_found(replica: Replica) -> None:
 
     hits = await replica.search("flooded bridges", unit(1), EVERYTHING, 10)
 
-    assert hits[0] == Hit("c1", "i", "v1", 1.0, 1.0, 1.0, given)
+    assert hits[0] == Hit("c1", "i", "v1", hits[0].score, 1.0, 1.0, given)
     assert (await replica.texts(hits))["c1"] == ChunkText(chunks[0].text, ("News", "River"))
     assert await replica.count() == 2
     assert [ids async for ids in replica.iter_ids()] == [("c1", "i", "v1"), ("c2", "i", "v1")]
@@ -196,8 +196,52 @@ async def test_a_quoted_phrase_asks_for_these_words(replica: Replica) -> None:
     await commit(replica)
 
     assert await found(replica, '"boundary layers"', vector=unit(1)) == ["right"]
+    assert await found(replica, 'what is a "boundary layer"', vector=unit(1)) == ["right"]
     assert await found(replica, '"boundary') == await found(replica, "boundary")
     assert await found(replica, '"天" "" "unheard of"') == []
+
+
+async def test_a_phrase_in_a_sentence_comes_first(replica: Replica) -> None:
+    """A sentence with a quoted phrase finds what has the phrase first, then what else has its words or meaning."""
+    await put(replica, "words", "growth of a layer at the boundary: growth", language="en", vector=unit(1))
+    await put(replica, "phrase", "the boundary layer of this plate", language="en", vector=unit(0, 1))
+    await put(replica, "other", "a sluice", language="en", vector=unit(1, 0.2))
+    await commit(replica)
+
+    assert await found(replica, 'growth of the "boundary layer"', vector=unit(1)) == ["phrase", "words", "other"]
+    assert await found(replica, 'growth of the "layer boundary"', vector=unit(1)) == ["words", "phrase", "other"]
+
+
+async def test_a_word_that_languages_stem_differently_counts_once(replica: Replica) -> None:
+    """English and German pages in one index: the stems of both find the word, and it does not count twice."""
+    await put(replica, "en", "packages and packages", language="en")
+    await put(replica, "de", "viele Pakete und Pakete", language="de")
+    await commit(replica)
+    hits = await replica.search("packages", None, EVERYTHING, 10)
+
+    assert [hit.item_id for hit in hits] == ["en"]
+    assert await found(replica, "Paketen") == ["de"]
+
+
+async def test_small_words_are_not_looked_for(replica: Replica) -> None:
+    """A page with nothing but the small words of a question is not found; a question of small words alone is asked."""
+    await put(replica, "small", "what is it that they do", language="en")
+    await put(replica, "right", "a sluice", language="en")
+    await commit(replica)
+
+    assert await found(replica, "what is a sluice") == ["right"]
+    assert await found(replica, "what is it") == ["small"]
+
+
+async def test_a_page_is_found_by_words_of_several_chunks(replica: Replica) -> None:
+    """A page that has the words of a question in different chunks stands before one that has a part of them."""
+    together = [Chunk("a", "a weir in the river"), Chunk("b", "the gates of a lock"), Chunk("c", "nothing")]
+    await replica.upsert(page("all", language="en"), together, {})
+    await put(replica, "some", "a weir in the river", language="en")
+    await commit(replica)
+
+    assert (await found(replica, "weir gates lock"))[0] == "all"
+    assert (await found(replica, "weir lock"))[0] == "all"
 
 
 LANGUAGES = [
@@ -241,7 +285,9 @@ def test_remembered_words_are_what_the_analyzer_says(language: str) -> None:
     """What is remembered of single words gives the very terms that the whole text would give, also the second time."""
     for text in [*(row[2] for row in LANGUAGES), *STRANGE, "Rock’n’Roll—l'Été snake_case CAFÉ½ a" + "b" * 120]:
         spaced, has_marks = replica_terms._spaced(text, is_query=False)
-        expected = replica_terms._analyzer(replica_terms.stemmer(language), has_marks).analyze(spaced)
+        pieces = [piece.decode() for piece in replica_terms._pieces(spaced)]
+        in_pieces = (replica_terms._analyzed(piece, replica_terms.stemmer(language), has_marks) for piece in pieces)
+        expected = [term for terms in in_pieces for term in terms]
 
         assert replica_terms.terms(text, language).split(" ") == (expected or [""])
         assert replica_terms.terms(text, language).split(" ") == (expected or [""])

@@ -112,6 +112,6 @@ class SearchableText:
     def has_all(self, query: str) -> bool:
         """Are all words of the query here, and its quoted phrases word for word?"""
         wanted = replica_terms.query_terms(query, [self.language])
-        is_there = all(f" {word} " in self.terms for word in wanted.words)
+        is_there = all(any(f" {term} " in self.terms for term in variants) for variants in wanted.words)
         phrases = (any(f" {' '.join(words)} " in self.terms for words in variants) for variants in wanted.phrases)
         return bool(wanted.words) and is_there and all(phrases)

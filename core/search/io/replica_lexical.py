@@ -1,17 +1,19 @@
 """The words and texts of a replica: a tantivy index with BM25.
 
-Queries are built from terms, never parsed, so that no input can be wrong. Texts are stored once, in `body`.
+Queries are built from terms, never parsed, so that no input can be wrong. Texts are stored once, in `body`. A page's
+first chunk also has the terms of the whole page, and its words as they are written, for the spelling.
 """
 
 from __future__ import annotations
 
 import errno
 import json
+import math
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -29,6 +31,8 @@ HEAP_BYTES = 64_000_000
 HEADS_WEIGHT = 0.3
 """Weight of title and headings on their own, beside being part of the words. nDCG@10 on Cranfield: 0 .528, 0.2 .540,
 0.3 .543, 0.4 .539, 1 .525, 2 .503. Picked on the same 225 queries: picked on one half, the other half gives .539."""
+FULL_MATCH = 2.2
+"""What a word gives at most, times its rarity: BM25 with tantivy's k1 of 1.2."""
 _SEGMENT_FILES = ("store", "idx", "pos", "term", "fast", "fieldnorm")
 _FOOTER_MAGIC = 1337  # tantivy, src/directory/footer.rs
 
@@ -42,6 +46,8 @@ def _schema() -> tantivy.Schema:
     # `whitespace`: terms come ready-made from replica_terms.
     builder.add_text_field("words", tokenizer_name="whitespace", index_option="position")
     builder.add_text_field("heads", tokenizer_name="whitespace", index_option="freq")
+    builder.add_text_field("page_words", tokenizer_name="whitespace", index_option="freq")
+    builder.add_text_field("spelling", tokenizer_name="whitespace", index_option="basic")
     builder.add_text_field("page", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("facet", tokenizer_name="raw", index_option="basic")
     builder.add_unsigned_field("number", indexed=True, fast=True)
@@ -97,17 +103,23 @@ class LexicalIndex:
     def add(self, page: IndexedPage, chunks: Sequence[Chunk], first: int) -> None:
         """Add the chunks of a page, numbered from `first`."""
         facets, key = page.facets, _page_key(page.item_id, page.version)
-        in_terms = lru_cache(maxsize=1000)(lambda text: replica_terms.terms(text, page.language))
-        for number, chunk in enumerate(chunks, start=first):
+        language = page.detected_language or page.language
+        in_terms = lru_cache(maxsize=1000)(lambda text: replica_terms.terms(text, language))
+        heads = [list(map(in_terms, dict.fromkeys((page.title, *chunk.headings)))) for chunk in chunks]
+        texts = [replica_terms.terms(chunk.text, language) for chunk in chunks]
+        for place, chunk in enumerate(chunks):
             document = Document()
-            for head in dict.fromkeys((page.title, *chunk.headings)):
-                document.add_text("heads", in_terms(head))
-                document.add_text("words", in_terms(head))
-            document.add_text("words", replica_terms.terms(chunk.text, page.language))
+            for head in heads[place]:
+                document.add_text("heads", head)
+                document.add_text("words", head)
+            document.add_text("words", texts[place])
+            if not place:
+                _add_page_words(document, [*dict.fromkeys(head for own in heads for head in own), *texts])
+                document.add_text("spelling", _spellings(page, chunks))
             document.add_text("page", key)
             for facet in facets:
                 document.add_text("facet", facet)
-            document.add_unsigned("number", number)
+            document.add_unsigned("number", first + place)
             document.add_float("date", page.date_ts)
             body = (chunk.id, chunk.text, chunk.headings, chunk.level, chunk.types)
             document.add_bytes("body", msgspec.json.encode(body))
@@ -147,10 +159,50 @@ class LexicalIndex:
         return self._index.searcher()
 
     def find(self, searcher: Searcher, terms: QueryTerms, filters: Filters, depth: int) -> list[tuple[int, float]]:
-        """Return number and score of the best chunks for these terms."""
-        if not terms.words:
+        """Return number and score of the best chunks that have any of these words."""
+        weights = {"words": 1.0, "heads": HEADS_WEIGHT}
+        return self._find(searcher, [self._any_word(terms, weights)] if terms.words else [], filters, depth)
+
+    def find_pages(
+        self, searcher: Searcher, terms: QueryTerms, filters: Filters, depth: int
+    ) -> list[tuple[int, float]]:
+        """Return the number of its first chunk, and the score, of the best pages that have any of these words."""
+        return self._find(searcher, [self._any_word(terms, {"page_words": 1.0})] if terms.words else [], filters, depth)
+
+    def find_phrases(
+        self, searcher: Searcher, terms: QueryTerms, filters: Filters, depth: int
+    ) -> list[tuple[int, float]]:
+        """Return number and score of the best chunks that have each of the quoted phrases."""
+        return self._find(searcher, [self._phrase(variants) for variants in terms.phrases], filters, depth)
+
+    def most_score(self, searcher: Searcher, terms: QueryTerms) -> tuple[float, float]:
+        """Return about what a chunk, and what a page, would score with all of these words, and with one very rare."""
+        count = max(1, searcher.num_docs)
+        rarest = FULL_MATCH * _rarity(0, count)
+        full = sum(
+            FULL_MATCH * _rarity(max(searcher.doc_freq(field, term) for term in variants), count)
+            for variants in terms.words
+            for field in ("words", "page_words")
+        )
+        return full / 2, rarest
+
+    def has_word(self, searcher: Searcher, variants: Sequence[str]) -> bool:
+        """Whether any text has one of these terms."""
+        return any(searcher.doc_freq("words", term) for term in variants)
+
+    def spelling_count(self, searcher: Searcher, word: str) -> int:
+        """Return how many pages have a word as it is written."""
+        return searcher.doc_freq("spelling", word)
+
+    def _find(
+        self, searcher: Searcher, parts: Sequence[Query], filters: Filters, depth: int
+    ) -> list[tuple[int, float]]:
+        """Return number and score of what matches all of these parts and the filters; nothing for no parts."""
+        if not parts:
             return []
-        hits = searcher.search(self._query(terms, filters), depth, count=False).hits
+        parts = [*parts, *self._limits(filters)]
+        query = parts[0] if len(parts) == 1 else Query.boolean_query([(Occur.Must, part) for part in parts])
+        hits = searcher.search(query, depth, count=False).hits
         numbers = searcher.fast_field_values("number", [address for _, address in hits])
         return [(int(number or 0), float(score)) for number, (score, _) in zip(numbers, hits, strict=True)]
 
@@ -179,25 +231,56 @@ class LexicalIndex:
                 raise ReplicaBroken(f"The search replica's words are damaged: {path.name} has the wrong checksum.")
         self._verified = files
 
-    def _query(self, terms: QueryTerms, filters: Filters) -> Query:
-        """Any of the words, each of the phrases, all of the filters; a filter does not change the score."""
-        term = partial(Query.term_query, self._schema, index_option="freq")
-        words = [term("words", word) for word in terms.words]
-        words += [Query.boost_query(term("heads", word), HEADS_WEIGHT) for word in terms.words]
-        parts = [_any_of(words)]
-        for variants in terms.phrases:
-            phrases = [
-                Query.phrase_query(self._schema, "words", list(phrase)) if len(phrase) > 1 else term("words", phrase[0])
-                for phrase in variants  # tantivy refuses a phrase of one word
+    def _any_word(self, terms: QueryTerms, weights: Mapping[str, float]) -> Query:
+        """Any of the words in these fields; a word that languages stem in several ways counts once."""
+        words = []
+        for field, weight in weights.items():
+            for variants in terms.words:
+                forms = [self._term(field, term) for term in variants]
+                word = forms[0] if len(forms) == 1 else Query.disjunction_max_query(forms)
+                words.append(word if weight == 1.0 else Query.boost_query(word, weight))
+        return _any_of(words)
+
+    def _phrase(self, variants: Sequence[Sequence[str]]) -> Query:
+        """A phrase in one of its variants; tantivy refuses a phrase of one word."""
+        return _any_of(
+            [
+                Query.phrase_query(self._schema, "words", list(phrase))
+                if len(phrase) > 1
+                else self._term("words", phrase[0])
+                for phrase in variants
             ]
-            parts.append(_any_of(phrases))
+        )
+
+    def _term(self, field: str, term: str) -> Query:
+        return Query.term_query(self._schema, field, term, index_option="freq")
+
+    def _limits(self, filters: Filters) -> list[Query]:
+        """All of the filters; they do not change the score."""
         limits = [Query.term_set_query(self._schema, "facet", choices) for choices in filters.facet_choices]
         if filters.has_dates:
             since = max(filters.since_ts or 0.0, 5e-324)  # a page without a date has 0 and matches no range
             until = float("inf") if filters.until_ts is None else filters.until_ts
             limits.append(Query.range_query(self._schema, "date", FieldType.Float, since, until))
-        parts += [Query.const_score_query(limit, 0.0) for limit in limits]
-        return parts[0] if len(parts) == 1 else Query.boolean_query([(Occur.Must, part) for part in parts])
+        return [Query.const_score_query(limit, 0.0) for limit in limits]
+
+
+def _rarity(count: int, documents: int) -> float:
+    """Return the weight of a term that so many documents have (BM25's idf, as tantivy computes it)."""
+    return math.log(1 + (documents - count + 0.5) / (count + 0.5))
+
+
+def _add_page_words(document: Document, parts: Sequence[str]) -> None:
+    for part in parts:
+        document.add_text("page_words", part)
+
+
+def _spellings(page: IndexedPage, chunks: Sequence[Chunk]) -> str:
+    """Return the words of a page as they are written, each once."""
+    words: set[str] = set()
+    for text in (page.title, *(part for chunk in chunks for part in (*chunk.headings, chunk.text))):
+        words.update(replica_terms.spellings(text))
+    return " ".join(words)
 
 
 def _any_of(queries: Sequence[Query]) -> Query:

@@ -9,11 +9,12 @@ import numpy as np
 from tantivy import Searcher
 
 from core.search import ranking
-from core.search.io import replica_terms, replica_vectors
+from core.search.io import replica_terms, replica_vectors, replica_words
 from core.search.io.replica_graph import Matrix, VectorGraph
 from core.search.io.replica_lexical import LexicalIndex, reading
 from core.search.io.replica_state import ReplicaState
 from core.search.io.replica_table import ChunkColumns, Mask
+from core.search.io.replica_words import FoundByWords
 from core.search.models import ChunkText, Filters, Hit, Hits
 from core.search.protocols import Vector
 from core.search.ranking import FusedHit
@@ -55,8 +56,8 @@ class ReplicaSnapshot:
         """Return the best chunks, best first. Raises InvalidVector for a vector of another space."""
         if limit <= 0 or not self.columns.size:
             return Hits()
-        terms = replica_terms.query_terms(text, self.columns.languages)
-        if terms.phrases:
+        terms = replica_terms.query_terms(text, replica_words.languages(self.columns))
+        if terms.is_phrase_alone:
             vector = None  # quotes ask for these very words; what only means the same is no match
         weight = 1.0 if vector is None else min(1.0, max(0.0, lexical_weight)) if terms.words else 0.0
         foreign = self.columns.foreign(model_languages) if vector is not None else None
@@ -64,12 +65,13 @@ class ReplicaSnapshot:
         masks = [mask for mask in (foreign, pending) if mask is not None]
         words_only = np.logical_or.reduce(masks) if masks else None
         most = limit if limit > 2 * FUSION_DEPTH else FUSION_DEPTH + 1  # one more than is fused: are there more?
-        by_words = self._by_words(terms, filters, most) if weight > 0 or words_only is not None else []
+        words = self._by_words(terms, filters, most) if weight > 0 or words_only is not None else replica_words.NOTHING
         depth = FUSION_DEPTH if weight > 0 else limit  # whatever the limit, the same are fused
         by_vector = self._by_vector(vector, filters, foreign, depth) if vector is not None and weight < 1 else []
-        weight = ranking.comparable_weight(by_words[:FUSION_DEPTH], weight, _is_in(pending))
-        fused = ranking.weighted(by_words[:FUSION_DEPTH], by_vector, weight, _is_in(words_only))
-        return Hits(self._hits([*fused, *_below(by_words, fused)][:limit]), has_more=len(by_words) >= most)
+        weight = ranking.comparable_weight(words.first, weight, _is_in(pending))
+        fused = ranking.weighted(words.first, by_vector, weight, _is_in(words_only), words.confidence)
+        fused = ranking.phrases_first(fused, words.phrases)
+        return Hits(self._hits([*fused, *_below(words, fused)][:limit]), has_more=words.has_more)
 
     def texts(self, hits: Sequence[Hit]) -> dict[str, ChunkText]:
         """Return the texts of these hits by chunk id, without those that are gone."""
@@ -79,11 +81,8 @@ class ReplicaSnapshot:
         # A rebuilt replica uses the numbers again: what has another id is another chunk.
         return {chunk_id: text for number, (chunk_id, text) in texts.items() if chunk_id == chunk_ids[number]}
 
-    def _by_words(self, terms: replica_terms.QueryTerms, filters: Filters, depth: int) -> list[tuple[int, float]]:
-        with reading():
-            matches = self.lexical.find(self.searcher, terms, filters, depth)
-        rows = self.columns.rows([number for number, _ in matches])
-        return [(row, score) for row, (_, score) in zip(rows, matches, strict=True) if row is not None]
+    def _by_words(self, terms: replica_terms.QueryTerms, filters: Filters, most: int) -> FoundByWords:
+        return replica_words.find((self.lexical, self.searcher), self.columns, terms, filters, FUSION_DEPTH, most)
 
     def _by_vector(self, vector: Vector, filters: Filters, foreign: Mask | None, depth: int) -> list[tuple[int, float]]:
         query = replica_vectors.parse(vector, self.state.dimension)
@@ -106,13 +105,14 @@ class ReplicaSnapshot:
         ]
 
 
-def _below(by_words: Sequence[tuple[int, float]], fused: Sequence[FusedHit[int]]) -> list[FusedHit[int]]:
+def _below(words: FoundByWords, fused: Sequence[FusedHit[int]]) -> list[FusedHit[int]]:
     """Return what words alone found further down, to stand after all that was fused: the first places do not depend on
     the limit."""
     known, floor = {hit.key for hit in fused}, fused[-1].score if fused else 1.0
+    best = words.first[0][1] if words.first else 1.0
     return [
-        FusedHit(row, min(floor, score / by_words[0][1]), score / by_words[0][1], 0.0)
-        for row, score in by_words[FUSION_DEPTH:]
+        FusedHit(row, min(floor, score / best), min(1.0, score / best), 0.0)
+        for row, score in words.below
         if row not in known
     ]
 

@@ -18,7 +18,7 @@ import msgspec
 from core.errors import FreshetError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-SCHEMA = 5
+SCHEMA = 6
 """Of all files of a replica; a replica with another number is rebuilt."""
 
 
