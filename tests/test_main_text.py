@@ -1,20 +1,19 @@
-"""The main text, where the strict mode is right and where it is not."""
+"""The main text: what belongs to the article and what does not."""
 
 from __future__ import annotations
 
 import pytest
 
-from core.pages.blocks import blocks_to_markdown, tree_to_blocks
+from core.pages.blocks import blocks_to_markdown
 from core.pages.lxml_page import parse_html
-from core.pages.main_text import MAX_ELEMENTS, extract_main_text
+from core.pages.main_text import MAX_NODES, find_main_text
 from tests.pages import ARTICLE, PARAGRAPH
 
 
 def main_text(body: str) -> str:
     root = parse_html(f"<html><body>{body}</body></html>")
     assert root is not None
-    body = extract_main_text(root)
-    return blocks_to_markdown(tree_to_blocks(body)) if body is not None else ""
+    return blocks_to_markdown(find_main_text(root, ""))
 
 
 def test_linked_headings_stay() -> None:
@@ -37,7 +36,7 @@ def test_comments_are_not_the_article() -> None:
     assert "First!" not in text
 
 
-def test_the_generous_mode_finds_what_the_strict_one_misses() -> None:
+def test_text_outside_paragraphs() -> None:
     """Text that stands in no paragraph is found all the same."""
     lines = "".join(f"<div><b>{number}.</b> {PARAGRAPH}</div>" for number in range(12))
     assert main_text(f"<div id=x>{lines}</div>").count("The mill has stood") == 12
@@ -45,9 +44,9 @@ def test_the_generous_mode_finds_what_the_strict_one_misses() -> None:
 
 def test_too_large_a_page_is_not_weighed() -> None:
     """A page with too many elements gets no answer, instead of a late one."""
-    root = parse_html("<html><body>" + "<p>x</p>" * (MAX_ELEMENTS + 1) + "</body></html>")
+    root = parse_html("<html><body>" + "<p>x</p>" * (MAX_NODES + 1) + "</body></html>")
     assert root is not None
-    assert extract_main_text(root) is None
+    assert find_main_text(root, "") == []
 
 
 @pytest.mark.parametrize("tag", ["main", "article", "section", "header", "div", "p"])
@@ -59,6 +58,4 @@ def test_body_that_is_left_out(tag: str, start: str) -> None:
     assert root is not None
     assert [str(child.tag) for child in root] == ["head", "body"]
     assert root.findtext("head/title") == "Mill"
-    body = extract_main_text(root)
-    assert body is not None
-    assert PARAGRAPH in blocks_to_markdown(tree_to_blocks(body))
+    assert PARAGRAPH in blocks_to_markdown(find_main_text(root, ""))

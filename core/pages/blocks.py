@@ -53,6 +53,9 @@ _HEADING_TOOLS = re.compile(
     r"\s*(?:[#¶§🔗]|\[(?:edit|bearbeiten|modifi|editar|править|編集|编辑|bewerk|redigera|edytuj)[^\]]{0,60}\])$",
     re.IGNORECASE,
 )
+_LANGUAGE_CLASS = re.compile(
+    r"(?:^|\s)(?:language|lang|highlight(?:-source)?|brush)[-:]\s?([A-Za-z][\w+#.]{0,20})(?:\s|$)"
+)
 _BLANK_LINE = re.compile(r"\n\s*\n")
 _BLOCK_TAGS = frozenset(("p", "head", "list", "quote", "code", "table", "item", "row", "cell", "div", "ab"))
 _RENAMED = {
@@ -139,6 +142,8 @@ def html_to_blocks(root: etree._Element) -> list[TextBlock]:
     for element in root.iter("tr", "td", "th"):
         if next(element.iterancestors("table"), None) is None:
             element.tag = "div"
+    for element in root.iter("pre"):
+        element.set("lang", _code_language(element))
     for element in root.iter(*_RENAMED):
         element.set("rend", str(element.tag))
         element.tag = _RENAMED[str(element.tag)]
@@ -241,7 +246,16 @@ def _code(element: etree._Element) -> Iterator[TextBlock]:
     text = _inline(element).strip("\n").rstrip()
     if text.strip():
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-        yield TextBlock(TextBlockKind.CODE, f"{fence}\n{text}\n{fence}", text)
+        yield TextBlock(TextBlockKind.CODE, f"{fence}{element.get('lang') or ''}\n{text}\n{fence}", text)
+
+
+def _code_language(pre: etree._Element) -> str:
+    """The language that highlighters note in a class of the `<pre>`, of the `<code>` in it or of the block around."""
+    around = pre.getparent()
+    elements = (pre, pre.find("code"), around, around.getparent() if around is not None else None)
+    names = " ".join(element.get("class") or "" for element in elements if element is not None)
+    found = _LANGUAGE_CLASS.search(names[:500])
+    return found[1].lower() if found else ""
 
 
 def _table(element: etree._Element) -> Iterator[TextBlock]:

@@ -35,6 +35,16 @@ _BYLINE = re.compile(
 _ONE_LINERS = {TextBlockKind.HEADING, TextBlockKind.PARAGRAPH, TextBlockKind.LINE}
 
 
+def is_promotion(text: str) -> bool:
+    """Does the text open like a pointer to another story or a call to follow?"""
+    return _PROMOTION.match(text) is not None
+
+
+def is_byline(text: str) -> bool:
+    """Is this who wrote or photographed something, or when?"""
+    return _BYLINE.match(text) is not None
+
+
 def remove_boilerplate(blocks: list[TextBlock], title: str) -> list[TextBlock]:
     """Remove the repeated title, pointers to other stories, and headings with nothing below them."""
     kept = [block for block in blocks if not (_is_short(block) and _PROMOTION.match(block.text))]

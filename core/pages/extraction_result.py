@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
 
-EXTRACTOR_VERSION = "3"
+EXTRACTOR_VERSION = "4"
 """Raise it when the same bytes give another text: stored pages are then read again."""
 
 

@@ -1,93 +1,84 @@
-"""Extract the main text of a page with trafilatura. Its fetcher and its metadata are not used.
+"""Find the main text of a page: decide for each run of text whether it belongs to the article.
 
-The quick and strict mode reads every page. Where it finds little of the page's text, the slow and generous mode is run
-too, and wins if it finds far more. Measured on three corpora (`python -m bench.extract`), that is within .003 of
-trafilatura's best mode on each, where no single mode is; the generous mode runs on one page in seven.
+A reader mode's scoring and the publisher's own names say where the article may be; learned weights decide run by run.
+Where the decision is in doubt, trafilatura is asked: on one page in ten. Measured by `python -m bench.extract`.
 """
 
 from __future__ import annotations
 
-from copy import copy
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from lxml import etree
-from trafilatura.core import bare_extraction
-from trafilatura.settings import MANUALLY_CLEANED, Extractor
 
-LITTLE_SHARE = 0.5
-"""Of the page's running text; with less the strict mode may have missed the article."""
-FAR_MORE = 2.0
-ENOUGH_CHARS = 5_000
-"""With that much text the strict mode has found the article, however long the comments below it are."""
+from core.pages.blocks import TextBlock, html_to_blocks, tree_to_blocks
+from core.pages.page_nodes import PageNodes, TextRun, text_runs
+from core.pages.run_features import RunFeatures
+from core.pages.run_weights import WEIGHTS
 
-MAX_ELEMENTS = 10_000
-"""The largest article of our corpora has 9,900. The extractor's time is quadratic for some shapes: 4 s at 12,000."""
-MAX_FOR_GENEROUS = 5_000
-_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-_AFTER_HEADING = frozenset(("p", "ul", "ol", "dl", "table", "pre", "blockquote", "figure", "img", "div"))
-# Never text of an article, and copied several times over by the extractor.
-_NO_TEXT = (
-    *("style", "svg", "iframe", "template", "link", "meta", "canvas", "video", "audio", "object", "embed", "input"),
-    *("select", "noscript"),
-)
-# The rest of trafilatura's list is handled by it in special ways.
-_CLEANED = tuple(tag for tag in MANUALLY_CLEANED if tag not in ("form", "head", "figure", "math", "script"))
-_COUNT = etree.XPath("count(.//*)")
-_LINK_SPANS = etree.XPath(
-    ".//p//span[contains(@class, 'link') or contains(@class, 'bottom') or contains(@style, 'border')]"
-)
-_STRICT = Extractor(output_format="xml", formatting=False, comments=False, fast=True, precision=True)
-_GENEROUS = Extractor(output_format="xml", formatting=False, comments=False, recall=True)
-_NOT_RUNNING_TEXT = ("nav", "footer", "aside", "form", "button", "a", "label", "script", "figcaption", "head")
+MAX_NODES = 20_000
+"""The largest article of our corpora has 9,900. Beyond this all text of the page is taken."""
+MAX_FOR_LIBRARY = 5_000
+"""trafilatura's time is quadratic for some shapes: 4 s at 12,000."""
+DOUBTFUL_SCORE = 1.0
+DOUBTFUL_SHARE = 0.3
+"""So much doubtful text, as a share of the text found, asks for a second opinion; so does very little text."""
+LITTLE_CHARS = 250
+MIN_CHARS = 80
+"""Less main text than this is none."""
 
 
-def extract_main_text(root: etree._Element) -> etree._Element | None:
-    """Return the body of the main text in trafilatura's elements; None if it finds none or the page is too large.
+class RunDecision(NamedTuple):
+    """Which runs belong to the article, and whether another reader should be asked."""
 
-    Removes scripts, styles and other elements without text from `root`.
-    """
-    for script in root.iter("script"):
-        # JSON-LD stays: the extractor knows a forum by it, and takes the text from it where there is no other.
-        if script.get("type") != "application/ld+json":
-            script.text = None
-    etree.strip_elements(root, *_NO_TEXT, with_tail=False)
-    size = cast("float", _COUNT(root))
-    if size > MAX_ELEMENTS:
-        return None
-    _prepare_for_strict_mode(root)
-    # The strict mode throws these away in any case, but only after searching them several times.
-    strict, strict_chars = _run_trafilatura(_copy_without(root, _CLEANED), _STRICT)
-    if strict_chars >= ENOUGH_CHARS or size > MAX_FOR_GENEROUS:
-        return strict
-    running_text = str(_copy_without(root, _NOT_RUNNING_TEXT).xpath("string(.)"))
-    # No text is never enough, also where all text of the page looks like navigation.
-    if strict_chars >= max(1, LITTLE_SHARE * len(" ".join(running_text.split()))):
-        return strict
-    generous, generous_chars = _run_trafilatura(root, _GENEROUS)
-    return generous if generous_chars > FAR_MORE * strict_chars else strict
+    dropped: list[TextRun]
+    chars: int
+    is_doubtful: bool
 
 
-def _run_trafilatura(root: etree._Element, options: Extractor) -> tuple[etree._Element | None, int]:
-    try:
-        document: Any = bare_extraction(root, options=options)
-    except Exception:  # noqa: BLE001 - on hostile trees it raises anything; then all text of the page is taken
-        return None, 0
-    if document is None or document.body is None:
-        return None, 0
-    return document.body, len(document.raw_text or "")
+def find_main_text(root: etree._Element, title: str, weights: Mapping[str, float] = WEIGHTS) -> list[TextBlock]:
+    """Return the blocks of the main text; none if it finds none or the page is too large. Changes `root`."""
+    nodes = PageNodes(root)
+    if nodes.size > MAX_NODES:
+        return []
+    decision = decide_runs(nodes, title, weights)
+    if decision.is_doubtful and nodes.size <= MAX_FOR_LIBRARY:
+        from core.pages.second_opinion import ask_trafilatura  # most pages, and most processes, never need it
+
+        body = ask_trafilatura(root)
+        blocks = tree_to_blocks(body) if body is not None else []
+        if sum(len(block.text) for block in blocks) >= MIN_CHARS:
+            return blocks
+    if decision.chars < MIN_CHARS:
+        return []
+    for run in decision.dropped:
+        _blank(nodes, run)
+    return html_to_blocks(root)
 
 
-def _prepare_for_strict_mode(root: etree._Element) -> None:
-    """Keep what the strict mode would take for navigation: linked headings above a section, links inside a sentence."""
-    for heading in root.iter(*_HEADINGS):
-        following = heading.getnext()
-        if following is not None and following.tag in _AFTER_HEADING and heading.find(".//a") is not None:
-            etree.strip_tags(heading, "a")
-    for span in cast("list[etree._Element]", _LINK_SPANS(root)):
-        span.attrib.clear()
+def decide_runs(nodes: PageNodes, title: str, weights: Mapping[str, float]) -> RunDecision:
+    """Add up the weights of what is true of each run; more than nothing keeps it."""
+    runs = text_runs(nodes)
+    features = RunFeatures(nodes, runs, title)
+    dropped, chars, doubtful = [], 0, 0
+    for number, run in enumerate(runs):
+        if not features.is_candidate(run):
+            dropped.append(run)
+            continue
+        score = sum(weights.get(name, 0.0) for name in features.of(number))
+        if abs(score) < DOUBTFUL_SCORE:
+            doubtful += len(run.text)
+        if score > 0:
+            chars += len(run.text)
+        else:
+            dropped.append(run)
+    return RunDecision(dropped, chars, chars < LITTLE_CHARS or doubtful > DOUBTFUL_SHARE * chars)
 
 
-def _copy_without(root: etree._Element, tags: tuple[str, ...]) -> etree._Element:
-    rest = copy(root)
-    etree.strip_elements(rest, *tags, with_tail=False)
-    return rest
+def _blank(nodes: PageNodes, run: TextRun) -> None:
+    """Take the words out of the tree; an element without words makes no block."""
+    for number, is_tail in run.pieces:
+        if is_tail:
+            nodes.elements[number].tail = None
+        else:
+            nodes.elements[number].text = None

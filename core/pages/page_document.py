@@ -19,7 +19,6 @@ from core.pages.blocks import (
     limit_blocks,
     lines_to_blocks,
     text_to_blocks,
-    tree_to_blocks,
     without_navigation,
 )
 from core.pages.boilerplate import choose_abstract, remove_boilerplate
@@ -28,14 +27,13 @@ from core.pages.images import collect_images, first_image, stated_image
 from core.pages.language import page_language
 from core.pages.lexbor_page import LexborPage
 from core.pages.lxml_page import LxmlPage, parse_html
+from core.pages.main_text import MIN_CHARS, find_main_text
 from core.pages.metadata import PageMetadata, collect_metadata, page_author, page_description, page_title
 from core.pages.noscript_article import unwrap_noscript_article
 from core.pages.outlinks import collect_outlinks
 from core.pages.publish_date import guess_publish_date, stated_publish_date
 from core.pages.text_cleaning import collapse_whitespace, content_hash, strip_unstorable, truncate
 
-MIN_MAIN_CHARS = 80
-"""Less main text than this is none."""
 MAX_GUESSING_CHARS = 500_000
 """Longer pages must state their date: it is not searched for in their text."""
 
@@ -58,9 +56,6 @@ class _Statements(NamedTuple):
 
 def read_page(html: str, url: str, *, links: bool = False) -> PageDocument:
     """Read the page with its main text; with all its text where no main text is found."""
-    # trafilatura takes 0.2 s to import, which a reader of all text never needs.
-    from core.pages.main_text import extract_main_text
-
     root = parse_html(html)
     if root is None:
         return read_page_quickly(html, url, links=links)
@@ -70,12 +65,20 @@ def read_page(html: str, url: str, *, links: bool = False) -> PageDocument:
         published_ts = guess_publish_date(root, url)
     unwrap_noscript_article(root)
     remove_stray_data(root)
-    body = extract_main_text(root)
-    blocks = tree_to_blocks(body) if body is not None else []
-    source = TextSource.PAGE
-    if sum(len(block.text) for block in blocks) < MIN_MAIN_CHARS:
-        blocks, source = html_to_blocks(without_navigation(root)), TextSource.ALL_TEXT
+    blocks, source = find_main_text(root, page_title(stated.metadata)), TextSource.PAGE
+    if sum(len(block.text) for block in blocks) < MIN_CHARS:
+        blocks, source = all_blocks(html), TextSource.ALL_TEXT
     return PageDocument(_build_document(stated, blocks, source, published_ts), "noindex" in stated.metadata.robots)
+
+
+def all_blocks(html: str) -> list[TextBlock]:
+    """All text of a page without main text, from a new tree: looking for one has changed the first."""
+    root = parse_html(html)
+    if root is None:
+        return []
+    unwrap_noscript_article(root)
+    remove_stray_data(root)
+    return html_to_blocks(without_navigation(root))
 
 
 def read_page_quickly(html: str, url: str, *, links: bool = False) -> PageDocument:
