@@ -405,6 +405,14 @@ def _misspelt(name: str, known: frozenset[str]) -> str | None:
     for ours in sorted(known):
         if sorted(ours.split("_")) == words:
             return ours
-    letters = {ours.replace("_", ""): ours for ours in sorted(known)}
-    close = difflib.get_close_matches(name.replace("_", ""), letters, 1, ENVIRONMENT_SIMILARITY)
+    letters, plain = {ours.replace("_", ""): ours for ours in sorted(known)}, name.replace("_", "")
+    # Each letter that only one of them has, and each by which one is longer, is one that differs. Without this look
+    # difflib takes 25 ms of every start for an environment of forty names.
+    alike = [ours for ours in letters if _least_difference(plain, ours) <= 1 - ENVIRONMENT_SIMILARITY]
+    close = difflib.get_close_matches(plain, alike, 1, ENVIRONMENT_SIMILARITY)
     return letters[close[0]] if close else None
+
+
+def _least_difference(name: str, other: str) -> float:
+    """Return a share of letters in which two names differ at least."""
+    return max(len({*name} ^ {*other}), abs(len(name) - len(other))) / (len(name) + len(other))

@@ -24,7 +24,6 @@ from core.runtime.sidecar import Sidecar
 from core.runtime.terminal import echo
 from core.settings import Settings, load
 from core.store import connect, redis_health
-from workers.embed_dispatch import EmbedDispatcher
 
 
 def main(
@@ -88,6 +87,8 @@ def _serve(settings: Settings, options: argparse.Namespace, allowed: AllowedJobs
 
 
 def _embed(settings: Settings, options: argparse.Namespace, allowed: AllowedJobs, timing: WorkerTiming | None) -> None:
+    from workers.embed_dispatch import EmbedDispatcher  # here: only the process that embeds needs it
+
     dispatcher, parent = EmbedDispatcher(settings), options.parent
     check = (lambda: None) if parent is None else partial(sidecar.stop_if_orphaned, parent)
     InlineWorker(settings, [QueueName.EMBED], allowed, timing, dispatcher.send, check).serve(options.burst)

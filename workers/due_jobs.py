@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from core.keys import Keys
 from core.net.pace_store import PaceStore
@@ -15,13 +16,15 @@ from core.runs.io.run_store import RunStore
 from core.runs.kb_state import domain_of_source
 from core.runs.run import RunKind, source_scope
 from core.runs.run_request import BlockedScopes
-from core.runtime.context import Context
 from core.runtime.job_queues import Argument, JobQueues
 from core.runtime.queue_names import QueueName
 from core.search.io.embed_queue import EmbedQueue
 from core.settings import Settings
 from core.sources.io.source_store import SourceStore
 from core.store import connect
+
+if TYPE_CHECKING:  # the timer fetches nothing, and starts without what fetches
+    from core.runtime.context import Context
 
 log = logging.getLogger("timer")
 

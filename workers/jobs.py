@@ -12,12 +12,9 @@ from collections.abc import Awaitable, Callable
 
 from core.runtime.context import Context, open_context
 from core.runtime.job_limit import JobLimit, stoppable
-from core.runtime.job_queues import JobQueues
-from core.search.io.index_rebuild import IndexRebuild
 from core.settings import load
 from core.sources.io.crawl_runs import CrawlMode
-from workers import canonical_fetcher, crawl_jobs, item_jobs
-from workers.timer import Timer
+from workers import crawl_jobs, item_jobs
 
 
 def refresh(item_ids: list[str], picked_ts: float, source: str = "", run_id: str = "") -> None:
@@ -67,11 +64,19 @@ async def _job(work: Callable[[Context, JobLimit], Awaitable[None]]) -> None:
 
 
 async def _fetch_links(context: Context, limit: JobLimit) -> None:
+    from workers import (
+        canonical_fetcher,  # here, as below: rare jobs, whose modules each worker would load at its start
+    )
+
     await canonical_fetcher.run_once(context, max(limit.ends_at - time.monotonic(), 1.0))
 
 
 async def _rebuild(context: Context, limit: JobLimit, run_id: str) -> None:
     """Rebuild to the end, however long that takes; only a SIGTERM ends it before, and the timer continues it."""
+    from core.runtime.job_queues import JobQueues
+    from core.search.io.index_rebuild import IndexRebuild
+    from workers.timer import Timer
+
     index = IndexRebuild(context.settings, context.client, context.keys)
     if await index.work(run_id, lambda: limit.is_stopped) is not None:
         timer = Timer(context.settings, context.client, context.keys, JobQueues(context.settings))

@@ -285,9 +285,10 @@ class Fetcher:
             return STOPPED
         began = time.monotonic()
         response = await self._session.send(target, chain.headers_for(target), chain.limits, chain.request.method)
-        # A total of zero would mean "no limit" to aiohttp.
-        seconds_left = max(chain.limits.seconds - (time.monotonic() - began), 0.001)
-        chain.limits = replace(chain.limits, seconds=seconds_left)
+        if isinstance(response, HttpResponse) and response.location:
+            # A total of zero would mean "no limit" to aiohttp.
+            seconds_left = max(chain.limits.seconds - (time.monotonic() - began), 0.001)
+            chain.limits = replace(chain.limits, seconds=seconds_left)
         if isinstance(response, HttpResponse) and response.status in _WITH_RETRY_AFTER:
             # Retry-After holds for the whole domain and for all our processes.
             seconds = retry_after_seconds(response.headers.get("retry-after", ""), time.time())

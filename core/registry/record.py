@@ -350,7 +350,7 @@ def visited_fields(visit: PageVisit) -> dict[str, str]:
 
 def redirects_json(redirects: Sequence[str]) -> str:
     """Return a chain of redirects as records have it."""
-    return json.dumps(list(redirects))
+    return json.dumps(list(redirects)) if redirects else "[]"
 
 
 def iso_of_http_date(http_date: str) -> str:

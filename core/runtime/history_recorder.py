@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 from core.keys import Keys
 from core.registry.history import MINUTE_SECONDS
 from core.registry.io.history_store import HistoryStore
-from core.runtime.metrics import MetricValues
+from core.runtime.metric_values import MetricValues
 from core.runtime.store_monitor import StoreMonitor
 from core.search.io.chunk_count import ChunkCount
 from core.store import cancellation

@@ -6,50 +6,17 @@ Labels are bounded: statuses, outcomes, queues, processes, quantiles, and the id
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from core.outputs.io.webhook_totals import WebhookTotals
 from core.registry import field_parsing
-from core.registry.freshness import Freshness
-from core.registry.io.backlog import Backlog
-from core.runtime.queue_monitor import QueueState
+from core.runtime.metric_values import MetricValues
 from core.settings import VERSION
 
 MOST_SOURCES = 200
 """Sources with a label of their own, the first by name; `freshet_sources` counts all of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class MetricValues:
-    """What a scrape reads from the store."""
-
-    now_ts: float
-    items: Mapping[str, int]
-    articles: int
-    feeds: int
-    broken_feeds: int
-    """Feeds whose last poll failed, or that were retired."""
-    chunks: int
-    events: int
-    last_event_ts: float
-    fetches: Mapping[str, int]
-    links: Mapping[str, int]
-    polls: Mapping[str, int]
-    ingested: Mapping[str, int]
-    """`polled` feeds and `links_new`, since the beginning."""
-    indexed: Mapping[str, int]
-    """`pages` and chunks (`written`) that search was given since the beginning."""
-    open_runs: int
-    source_success_ts: Mapping[str, float]
-    backlog: Backlog
-    freshness: Freshness
-    webhooks: WebhookTotals
-    queues: QueueState
-    process_beats: Mapping[str, float]
 
 
 def exposition(values: MetricValues) -> bytes:

@@ -20,7 +20,7 @@ from core.registry.io.overview import Overview
 from core.registry.record import ARTICLES_SOURCE, Status
 from core.runtime import health
 from core.runtime.health import HealthReport, Needs
-from core.runtime.metrics import MetricValues
+from core.runtime.metric_values import MetricValues
 from core.runtime.process_beats import last_beats
 from core.runtime.queue_monitor import QueueMonitor, QueueState
 from core.search.io.vector_space import VectorSpaceStore

@@ -142,13 +142,14 @@ class Leases:
 
     async def acquire_many(self, items: Sequence[str], until_text: str) -> list[tuple[Lease, int] | None]:
         """Acquire leases of registry items under one token; with each comes how many workers died over it."""
-        token = self._new_token()
-        groups = [(self._keys.lease(item), self._keys.crashes(item), self._keys.item(item)) for item in items]
-        keys = [key for group in groups for key in group]
-        leases = [Lease((lease,), token) for lease, _, _ in groups]
-        words = (token, str(LEASE_MILLISECONDS), until_text)
+        if not items:
+            return []
+        token, keys = self._new_token(), self._keys
+        leases = [Lease((keys.lease(item),), token) for item in items]
+        heads = (keys.lease(""), keys.crashes(""), keys.item(""))
+        words = (leases[0].keys[0], token, str(LEASE_MILLISECONDS), until_text, packed_json(items), *heads)
         try:
-            reply = await self._client.eval(commit_scripts.ACQUIRE_MANY, len(keys), *keys, *words) if items else []
+            reply = await self._client.eval(commit_scripts.ACQUIRE_MANY, 1, *words)
         except BaseException:
             await self.release_many(leases)
             raise

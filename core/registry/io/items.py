@@ -16,18 +16,19 @@ from core.registry.record import ARTICLES_SOURCE, FIELDS, Item, Status, iso, par
 from core.store.commit import LEASE_SECONDS, Command, Lease, Leases, flat
 from core.store.connect import Client
 from core.store.events import event
+from core.store.packing import packed_json
 from core.store.pipeline import read_many
 from core.store.quarantine import Quarantine
 from core.urls.normalise import host_of
 
-# KEYS pairs of record and document · ARGV the fields. Returns for each record its values and the content hash of its
-# document. The field names are sent once: in one HMGET per record they would cost more than everything else in a
-# refresh of unchanged pages.
+# KEYS[1] the first record · ARGV: JSON of the ids, beginnings of records and documents, JSON of the fields. Returns for
+# each record its values and the content hash of its document. Names and ids are sent as one word each: in one HMGET per
+# record they would cost more than everything else in a refresh of unchanged pages.
 _READ = """
-local records = {}
-for i = 1, #KEYS, 2 do
-  local values = redis.call('HMGET', KEYS[i], unpack(ARGV))
-  values[#ARGV + 1] = redis.call('HGET', KEYS[i + 1], 'content_hash')
+local records, fields = {}, cjson.decode(ARGV[4])
+for _, id in ipairs(cjson.decode(ARGV[1])) do
+  local values = redis.call('HMGET', ARGV[2] .. id, unpack(fields))
+  values[#fields + 1] = redis.call('HGET', ARGV[3] .. id, 'content_hash')
   records[#records + 1] = values
 end
 return records
@@ -114,8 +115,9 @@ class ItemStore:
         """Return the records of these ids; `has_text` is true for those with a document of their own."""
         if not item_ids:
             return []
-        keys = [key for item_id in item_ids for key in (self._keys.item(item_id), self._keys.document(item_id))]
-        answers = cast(list[list[Any]], await self._client.eval(_READ, len(keys), *keys, *FIELDS))
+        keys, fields = self._keys, packed_json(FIELDS)
+        words = (keys.item(item_ids[0]), packed_json(list(item_ids)), keys.item(""), keys.document(""), fields)
+        answers = cast(list[list[Any]], await self._client.eval(_READ, 1, *words))
         damaged: set[str] = set()
         items = [
             parse_record(item_id, values[:-1], values[-1], via, damaged)

@@ -5,8 +5,7 @@ An interrupted batch releases what it has leased, as it was.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -63,14 +62,6 @@ class Visitor:
         """Leased items whose visit is not done."""
         return [one.item for one in self._leased.values()]
 
-    @contextlib.contextmanager
-    def _counted(self) -> Iterator[None]:
-        self._begun += 1
-        try:
-            yield
-        finally:
-            self._begun -= 1
-
     @property
     def in_flight(self) -> int:
         """How many visits have begun and are not written yet."""
@@ -99,8 +90,11 @@ class Visitor:
             wanted = len(waiting)
 
             async def visit(one: LeasedItem) -> None:
-                with self._counted():
+                self._begun += 1
+                try:
                     await self._engine.visit(one)
+                finally:
+                    self._begun -= 1
                 waiting.pop(one.item.id, None)
 
             await self._run(list(waiting.values()), _address, visit, is_over)
@@ -181,8 +175,11 @@ class Visitor:
             leased = await self._links.begin(url, links[url])
             if leased is not None:
                 try:
-                    with self._counted():
+                    self._begun += 1
+                    try:
                         await self._engine.visit(leased)
+                    finally:
+                        self._begun -= 1
                 except BaseException:
                     await self._context.leases.release(leased.lease)
                     raise

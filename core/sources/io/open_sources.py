@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,6 +28,7 @@ class OpenSources:
         self._now = now
         self._open: dict[str, Source | None] = {}
         self._notes: dict[str, Mapping[str, str]] = {}
+        self._opening = asyncio.Lock()
 
     async def for_item(self, item: Item, via: str = "") -> Source | None:
         """Return the source through which an item is fetched; None if all of its sources are gone.
@@ -62,7 +64,9 @@ class OpenSources:
     async def open(self, sid: str) -> Source | None:
         """Return a source, or None if there is none of that id."""
         if sid not in self._open:
-            self._open[sid] = await self._read(sid)
+            async with self._opening:  # the first hundred visits begin at once, and each would read it
+                if sid not in self._open:
+                    self._open[sid] = await self._read(sid)
         return self._open[sid]
 
     async def require(self, sid: str) -> Source:
