@@ -103,6 +103,7 @@ class Settings(BaseModel):
 
     # ── articles ──
     canonical_budget_seconds: float = Field(default=600.0, gt=0)
+    canonical_fanout: int = Field(default=0, ge=0)
     main_text: bool = True
 
     # ── registry ──

@@ -79,12 +79,20 @@ async def find_links(client: connect.Client, keys: Keys, settings: Settings) -> 
 
 async def fetch_links(context: Context, run: FetchRun, budget_seconds: float) -> None:
     """Visit every new link, the domains side by side, until the time is over."""
+    from core.registry.io.link_fanout import LinkFanout
     from core.registry.io.link_run import visit_links_as_run
 
     links, end = run.new.links, run.started + budget_seconds
-    with progress.bar(len(links), "articles") as bar:
-        is_over = lambda: time.monotonic() > end  # noqa: E731
-        run.results.update(await visit_links_as_run(context, run.clock, links, is_over=is_over, watch=bar.update))
+    is_large = 0 < context.settings.canonical_fanout < len(links)
+    fanout = LinkFanout(context.settings, links) if is_large else None
+    is_over = lambda: time.monotonic() > end  # noqa: E731
+    try:
+        with progress.bar(len(links), "articles") as bar:
+            visiting = visit_links_as_run(context, run.clock, links, is_over=is_over, watch=bar.update, fanout=fanout)
+            run.results.update(await visiting)
+    finally:
+        if fanout:
+            await fanout.close()
 
 
 async def finish(client: connect.Client, keys: Keys, settings: Settings, run: FetchRun) -> Mapping[str, int]:

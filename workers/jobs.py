@@ -50,6 +50,11 @@ def fetch_links() -> None:
     asyncio.run(_job(_fetch_links))
 
 
+def fetch_link_batch(urls: list[str]) -> None:
+    """Fetch links of a backlog that a canonical fetcher shares; what is known by now, or no link any more, is left."""
+    asyncio.run(_job(lambda context, limit: _fetch_link_batch(context, limit, urls)))
+
+
 def rebuild(run_id: str) -> None:
     """Rebuild due sets or chunks, as the run says."""
     asyncio.run(_job(lambda context, limit: _rebuild(context, limit, run_id)))
@@ -69,6 +74,15 @@ async def _fetch_links(context: Context, limit: JobLimit) -> None:
     )
 
     await canonical_fetcher.run_once(context, max(limit.ends_at - time.monotonic(), 1.0))
+
+
+async def _fetch_link_batch(context: Context, limit: JobLimit, urls: list[str]) -> None:
+    from core.registry.io.link_run import visit_links_as_run
+    from core.store.clock import ServerClock
+
+    links = await context.links.with_categories(urls)
+    if links:
+        await visit_links_as_run(context, await ServerClock.ask(context.client), links, is_over=limit.is_over)
 
 
 async def _rebuild(context: Context, limit: JobLimit, run_id: str) -> None:

@@ -57,6 +57,7 @@ ALLOWED_JOBS: AllowedJobs = {
     "workers.jobs.crawl": JobSpec(QueueName.REFRESH, timeout_seconds=3_600),
     "workers.jobs.crawl_domain": JobSpec(QueueName.REFRESH, timeout_seconds=3_600),
     "workers.jobs.fetch_links": JobSpec(QueueName.REFRESH, timeout_seconds=600),
+    "workers.jobs.fetch_link_batch": JobSpec(QueueName.REFRESH, timeout_seconds=600),
     "workers.jobs.rebuild": JobSpec(QueueName.REINDEX, timeout_seconds=3_600),
     "workers.embed_jobs.embed": JobSpec(QueueName.EMBED, timeout_seconds=60),
     "workers.embed_jobs.embed_run": JobSpec(QueueName.EMBED, timeout_seconds=60),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from redis import Redis
+from rq.exceptions import NoSuchJobError
 from rq.job import JobStatus
 from rq.queue import Queue
 from rq.serializers import JSONSerializer
@@ -100,6 +101,25 @@ class JobQueues:
         ]
         fields = [part for pair in job.to_dict().items() for part in pair]
         return bool(self._enqueue(keys=keys, args=[job.id, *fields]))
+
+    def take_back(self, function: str, id_words: Sequence[str]) -> bool:
+        """Take a job out of its queue and forget it; False if it does not wait there any more."""
+        queue, name = self._queue_of(function), job_id(self._settings, *id_words)
+        if not self._client.lrem(queue.key, 1, name):
+            return False
+        self._client.delete(queue.job_class.key_for(name))
+        return True
+
+    def is_open(self, function: str, id_words: Sequence[str]) -> bool:
+        """Does a job wait, run, or wait to be tried again?"""
+        try:
+            job = self._queue_of(function).job_class.fetch(job_id(self._settings, *id_words), self._client)
+        except NoSuchJobError:
+            return False
+        return job.get_status(refresh=False) in (JobStatus.QUEUED, JobStatus.STARTED, JobStatus.SCHEDULED)
+
+    def _queue_of(self, function: str) -> Queue:
+        return self._queues[self._allowed[function].queue]
 
     def count_waiting(self, queue: QueueName) -> int:
         """Return how many jobs wait in a queue."""

@@ -6,6 +6,7 @@ The SET is what people read and add to; the ZSET beside it holds the last-seen t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -74,6 +75,16 @@ class LinkStore:
             pipe.sismember(self._keys.category_links(name), link)
         answers = await pipe.execute() if names else []
         return tuple(name for name, is_listed in zip(names, answers, strict=True) if is_listed)
+
+    async def with_categories(self, links: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return those of the links that are in a link set, with their categories."""
+        names = sorted(map(str, await self._client.smembers(self._keys.categories)))
+        pipe = self._client.pipeline(transaction=False)
+        for name in names if links else ():
+            pipe.smismember(self._keys.category_links(name), list(links))
+        listed = zip(*await pipe.execute(), strict=True) if len(pipe) else ()
+        found = {link: tuple(itertools.compress(names, hits)) for link, hits in zip(links, listed, strict=False)}
+        return {link: categories for link, categories in found.items() if categories}
 
     def mark_seen(self, categories: Sequence[str], links: Sequence[str], now: float) -> list[Command]:
         """Return commands that add the links to their sets with this last-seen time; it never moves back."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from core.models import LinkResult
 from core.registry.io.visitor import Visitor
@@ -15,6 +16,9 @@ from core.runs.run import RunKind, RunStatus
 from core.runtime.context import Context
 from core.sources.io.open_sources import OpenSources
 from core.store.clock import ServerClock
+
+if TYPE_CHECKING:
+    from core.registry.io.link_fanout import LinkFanout  # brings RQ, which a run without jobs never needs
 
 log = logging.getLogger("canon")
 
@@ -30,13 +34,17 @@ async def visit_links_as_run(
     *,
     is_over: Callable[[], bool] = lambda: False,
     watch: Callable[[], object] = lambda: None,
+    fanout: LinkFanout | None = None,
 ) -> Counter[LinkResult]:
-    """Visit new links and return what became of each; those that were not reached, or are paused, are deferred."""
+    """Visit new links and return what became of each; those that were not reached, or are paused, are deferred.
+
+    `fanout`: share them with RQ workers; what these have done counts as known here, and in the run as what it is.
+    """
     async with open_pass(context.runs, clock, RunKind.CANONICAL, counters=COUNTERS, stays=False) as worker:
         if worker is None:
             log.warning("⏸️ The canonical fetcher is paused; `python -m scripts.runs resume canonical` ends that")
             return Counter({LinkResult.DEFERRED: len(links)})
-        return await _visit(context, clock, worker, links, is_over, watch)
+        return await _visit(context, clock, worker, links, is_over, watch, fanout)
 
 
 async def _visit(
@@ -46,6 +54,7 @@ async def _visit(
     links: Links,
     is_over: Callable[[], bool],
     watch: Callable[[], object],
+    fanout: LinkFanout | None,
 ) -> Counter[LinkResult]:
     visitor = Visitor(context, clock, OpenSources(context, clock.now()))
     tally = RunTally(context.keys, worker.run.id, worker.failed_items)
@@ -64,12 +73,21 @@ async def _visit(
     progress.counts = counts
     visitor.watch_links(lambda failed: progress.failed.append(failed), lambda uid: progress.succeeded.append(uid))
     worker.in_flight = lambda: visitor.in_flight
-    held = await visitor.visit_links(links, is_over=lambda: is_over() or worker.should_stop(), watch=step)
+    should_stop = lambda: is_over() or worker.should_stop()  # noqa: E731
+    held: list[str] = []
+    if fanout:
+        log.info("📤 %d links in %d jobs for workers on any host", len(links), await fanout.send())
+        async for share in fanout.here(should_stop):
+            held += await visitor.visit_links(share, is_over=should_stop, watch=step)
+    else:
+        held += await visitor.visit_links(links, is_over=should_stop, watch=step)
     results[LinkResult.KNOWN] += await context.articles.count_attempted(held)
-    results[LinkResult.DEFERRED] += len(links) - results.total()
+    elsewhere = await context.articles.count_attempted(fanout.elsewhere if fanout else ())
+    results[LinkResult.DEFERRED] += len(links) - results.total() - elsewhere
     left = 0 if worker.should_stop() else results[LinkResult.DEFERRED]
     has_failed = results[LinkResult.FAILED] or results[LinkResult.RETRY]
     worker.end = RunStatus.PARTIAL if has_failed else RunStatus.SUCCEEDED
     told = ", ".join(f"{results[result]} {result}" for result in LinkResult if results[result])
+    told = ", ".join(filter(None, (told, f"{elsewhere} by other workers" if elsewhere else "")))
     worker.end_fields["message"] = f"{len(links)} links: {told}" if links else ""
-    return results
+    return results + Counter({LinkResult.KNOWN: elsewhere})
