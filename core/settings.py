@@ -158,6 +158,7 @@ class Settings(BaseModel):
 
     # ── embeddings ──
     embedder: Literal["local", "openai", "none"] = "local"
+    search_across_languages: bool = False
     embed_api_url: str = "https://api.openai.com/v1"
     embed_api_key: SecretStr | None = None
     embed_model: str = Field(default="text-embedding-3-small", min_length=1)

@@ -22,7 +22,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from core.keys import Keys
-from core.models import VectorSpace
 from core.registry.io.reindex import Reindexer, ReindexRequest, SelectionCounts
 from core.runs.io.pass_run import PassStopped
 from core.runs.run import run_json
@@ -35,6 +34,7 @@ from core.search.io.migration_run import migrate_as_run
 from core.search.io.vector_migration import Migration, MigrationEstimate
 from core.search.io.vector_space import VectorSpaceStore
 from core.search.protocols import EmbedderUnavailable
+from core.search.spaces import Spaces
 from core.settings import Settings
 from core.store import connect
 from core.store.connect import Client
@@ -130,13 +130,13 @@ async def _migrate(settings: Settings, keys: Keys, client: Client, *, dry_run: b
     embedder, raw = open_embedder(settings), connect.open_raw(settings)
     migration = Migration(client, keys, ChunkStore(client, raw, keys), embedder)
     try:
-        space, before = await migration.space(), await VectorSpaceStore(client, keys).current()
+        spaces, before = await migration.spaces(), await VectorSpaceStore(client, keys).current()
         estimate = await migration.estimate()
-        echo(_plan(before, space, estimate))
+        echo(_plan(before, spaces, estimate))
         if dry_run:
             echo("Nothing was changed.")
             return 0
-        with progress.bar(estimate.chunks if space else 0, "Embedding") as bar:
+        with progress.bar(estimate.chunks if spaces else 0, "Embedding") as bar:
             embedded, waiting = await migrate_as_run(client, keys, migration, estimate, bar.update)
     except EmbedderUnavailable as away:
         echo(f"{away} What is embedded is kept, and search is as before; the same command goes on.", file=sys.stderr)
@@ -147,20 +147,20 @@ async def _migrate(settings: Settings, keys: Keys, client: Client, *, dry_run: b
     finally:
         await embedder.close()
         await raw.aclose()
-    live, swapped = space.name if space else "no vectors", counted(waiting, "item")
+    live, swapped = spaces.name or "no vectors", counted(waiting, "item")
     echo(f"Embedded: {counted(embedded, 'chunk')}. Live now: {live}; {swapped} to be swapped.")
     if waiting:
         echo("`python -m workers embed` and the timer do that; search answers meanwhile.")
-    if space is None:
+    if not spaces:
         echo("A worker whose settings name a model would bring vectors back: end those first.")
     return 0
 
 
-def _plan(before: str, space: VectorSpace | None, estimate: MigrationEstimate) -> str:
+def _plan(before: str, spaces: Spaces, estimate: MigrationEstimate) -> str:
     there = f"{counted(estimate.chunks, 'chunk')} of {counted(estimate.items, 'item')}"
-    if space is None:
+    if not spaces:
         return f"From {before or 'no vectors'} to no vectors: {there}; the old vectors are kept for 30 days."
-    return f"From {before or 'no vectors'} to {space.name}: {there}, {estimate.cached} of them embedded already."
+    return f"From {before or 'no vectors'} to {spaces.name}: {there}, {estimate.cached} of them embedded already."
 
 
 def main() -> int:

@@ -11,7 +11,6 @@ import pytest
 import redis as redis_client
 
 from core.keys import Keys
-from core.models import VectorSpace
 from core.registry.record import Item, Status
 from core.runtime.context import Context
 from core.search.io.chunk_store import ChunkStore
@@ -468,7 +467,7 @@ async def test_first_worker_that_dies_is_followed_by_one_who_ends_it(settings: S
         ids, points = [library.id(path) for path in ("/", "/a")], 0
         for point in every_point():
             await client.hdel(keys.version, "space")
-            await VectorSpaceStore(client, keys).make_due(ids, VectorSpace("another", 8, "1"), 0)
+            await VectorSpaceStore(client, keys).make_due(ids, 0, known=["another"])
             await library.embed()
             assert await vectors(library) == {0}, point
             try:

@@ -10,7 +10,7 @@ from core.doctor.invariants import Finding, Problem
 from core.doctor.io.index_checks import IndexChecks
 from core.doctor.io.index_repair import IndexRepair
 from core.doctor.io.lua_checks import LuaChecks
-from core.models import Chunk, VectorSpace
+from core.models import Chunk
 from core.runtime.job_queues import JobQueues
 from core.search.io.chunk_store import ChunkStore
 from core.settings import Settings
@@ -436,9 +436,7 @@ async def test_worker_that_writes_over_orphan_chunks_is_not_disturbed(library: L
     raw = connect.open_raw(library.settings)
     text, text_hash = await client.hmget(keys.chunk(name), ["text", "text_hash"])
     chunk = Chunk(name, str(text), text_hash=str(text_hash))
-    await ChunkStore(client, raw, keys).write(
-        {item_id: [chunk]}, VectorSpace("first", 16, "1"), {chunk.text_hash: bytes(64)}
-    )
+    await ChunkStore(client, raw, keys).write({item_id: [chunk]}, {name: ("first-16-c1", bytes(64))})
     await raw.aclose()
 
     assert await heal(library, findings) == 0

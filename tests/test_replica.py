@@ -496,7 +496,7 @@ async def test_a_reader_follows_a_compaction_and_a_rebuild(
     await replica.delete([f"i{number}" for number in range(50)])
     await commit(replica)
 
-    assert [path.name for path in sorted((tmp_path / "vectors").iterdir())] == ["1.f32", "1.log"]
+    assert [path.name for path in sorted((tmp_path / "vectors").iterdir())] == ["1.f32", "1.log", "1.other.f32"]
     assert (tmp_path / "vectors" / "1.f32").stat().st_size == 10 * DIMENSION * 4
     for one in (reader, replica):
         assert await found(one, "number55") == ["i55"]

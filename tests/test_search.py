@@ -14,7 +14,7 @@ import pytest
 from core.feeds.io.link_store import Ttls
 from core.registry.io.cleanup import Pruner
 from core.registry.record import ARTICLES_SOURCE
-from core.search.io import replica_follower
+from core.search.io import multilingual_embedder, replica_follower
 from core.search.io.replica_opener import replica_folder
 from core.search.io.replica_snapshot import FUSION_DEPTH
 from core.search.io.replica_state import try_lock
@@ -395,10 +395,11 @@ ENGLISH = {
 
 @pytest.mark.parametrize("others", [{}, ENGLISH], ids=["alone", "among English pages"])
 async def test_language_that_the_model_does_not_speak_is_as_good_as_words(
-    settings: Settings, others: dict[str, str]
+    settings: Settings, others: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For German texts and the English model, the answer is that of words alone, place by place; English questions
+    """For German texts and the English model alone, the answer is that of words, place by place; English questions
     still find by meaning."""
+    monkeypatch.setattr(multilingual_embedder, "is_installed", lambda: False)
     async with open_library(settings, dict.fromkeys(GERMAN, "x") | others, embedder="local") as library:
         for path, text in GERMAN.items():
             body = f"<html lang=de><head><title>{path[1:]}</title></head><body><main><p>{text}</p></main></body></html>"
@@ -447,9 +448,11 @@ JAPANESE = {
     ids=["Russian", "Japanese", "German"],
 )
 async def test_page_that_says_the_wrong_language_or_none(
-    settings: Settings, foreign: dict[str, str], questions: tuple[str, ...], lang: str
+    settings: Settings, foreign: dict[str, str], questions: tuple[str, ...], lang: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Letters and small words tell, not the template: among English pages the answer is that of words alone."""
+    """Letters and small words tell, not the template: among English pages the answer is that of words alone, where only
+    the English model is installed."""
+    monkeypatch.setattr(multilingual_embedder, "is_installed", lambda: False)
     async with open_library(settings, ENGLISH | dict.fromkeys(foreign, "x"), embedder="local") as library:
         for path, text in foreign.items():
             head = f"<html lang='{lang}'><meta charset=utf-8><title>{path[1:]}</title>"
@@ -471,8 +474,9 @@ async def test_page_that_says_the_wrong_language_or_none(
     [
         ("the weir", "words and meaning"),
         ('"the weir"', "words (quoted words are looked for as they are)"),
-        ("забастовка", "words (the model does not speak the language of this question)"),
-        ("wer hat die Schleuse für den Fluss", "words (the model does not speak the language of this question)"),
+        ("забастовка", "words (no page in other languages is embedded yet)"),
+        ("wer hat die Schleuse für den Fluss", "words (no page in other languages is embedded yet)"),
+        ("η απεργία", "words (the model does not speak the language of this question)"),
         (" ", "words"),
     ],
 )

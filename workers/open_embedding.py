@@ -15,6 +15,7 @@ from core.errors import FreshetError, SettingsError
 from core.keys import Keys
 from core.runs.io.state_saver import StateSaver
 from core.runtime import progress, signals
+from core.search.io import multilingual_embedder
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.embed_run import EmbedRun
 from core.search.io.open_embed_run import open_embed_run
@@ -73,6 +74,8 @@ async def open_embedding(settings: Settings, total: int) -> AsyncIterator[OpenEm
 def _log_summary(counts: Counter[str]) -> None:
     changed = f"; {counts['superseded']} changed meanwhile" if counts["superseded"] else ""
     message = "🧭 Indexed %d pages: %d chunks embedded, %d as they were%s"
+    if counts["without_model"]:
+        log.warning("🌍 %d pages are found by words alone. %s", counts["without_model"], multilingual_embedder.MISSING)
     log.info(message, counts["indexed"], counts["embedded"], counts["reused"], changed)
 
 

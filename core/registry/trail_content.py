@@ -49,6 +49,8 @@ class ContentFacts:
     has_live_chunks: bool = False
     chunks: int = 0
     vectors: int = 0
+    is_unspoken: bool = False
+    """No chunk is meant to have a vector: no model speaks the language of the page."""
     space: str = ""
     waiting_since: float = 0.0
     """In `embed:due`; 0 if not."""
@@ -180,6 +182,8 @@ def index_station(facts: ContentFacts, now: float) -> Station:
         return station(StationState.WAITING, f"It waits to be embedded{since}{length}{why}.")
     if facts.embedder == "none" or not facts.space:
         return station(StationState.PASSED, f"{facts.chunks:,} chunks, without vectors: this store has none.")
+    if facts.is_unspoken:
+        return station(StationState.PASSED, f"{facts.chunks:,} chunks, without vectors: no model speaks its language.")
     if facts.vectors < facts.chunks:
         sentence = f"{facts.vectors:,} of {facts.chunks:,} chunks have a vector of {facts.space}."
         return station(StationState.WAITING, sentence, "python -m scripts.doctor says why; --fix makes them due.")

@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from core.models import Chunk
 from core.pages.text_cleaning import content_hash, strip_unstorable, truncate
@@ -20,9 +21,14 @@ from core.search.readable_address import readable_address
 
 CHUNKER_VERSION = "1"
 """Part of every chunk id and of the vector space: anything that moves cuts needs a new one."""
+LETTERS_VERSION = "2"
+"""The same for texts that are cut by letters."""
 MOST_TOKENS = 230
 """Of all-MiniLM-L6-v2's 256, two of which are marks; the rest is for title and headings."""
 WINDOW_TOKENS = 254
+PREFIX_TOKENS = WINDOW_TOKENS - MOST_TOKENS
+MOST_LETTERS = 850
+"""About what 230 tokens of English are."""
 
 # About what WordPiece makes of a text: long words in parts, foreign scripts in small parts, Chinese one by one.
 _TOKEN = re.compile(
@@ -30,11 +36,35 @@ _TOKEN = re.compile(
     r"|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
     r"|[^\W\d_]{1,2}|[^\s]"
 )
+# Letters that are a syllable or a word by themselves: two of them say what four to five Latin ones do.
+_WIDE_LETTER = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
 _CHARS_PER_TOKEN = 4
 
 
+def count_letters(text: str) -> int:
+    """Return the length of a text in letters; those of Chinese, Japanese and Korean count twice."""
+    return len(text) if text.isascii() else len(text) + len(_WIDE_LETTER.findall(text))
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSize:
+    """How long chunks are, and how that is counted."""
+
+    count: Callable[[str], int]
+    most: int
+    version: str = CHUNKER_VERSION
+
+
+BY_LETTERS = ChunkSize(count_letters, MOST_LETTERS, LETTERS_VERSION)
+"""For other languages than English, of which an English tokenizer makes a token of every second letter."""
+
+
 def chunks(
-    item_id: str, markdown: str, count_tokens: Callable[[str], int], most_tokens: int = MOST_TOKENS
+    item_id: str,
+    markdown: str,
+    count_tokens: Callable[[str], int],
+    most_tokens: int = MOST_TOKENS,
+    version: str = CHUNKER_VERSION,
 ) -> list[Chunk]:
     """Return the chunks of a text in order; none has more than `most_tokens`, and no word is lost or in two of them."""
     text = strip_unstorable(markdown.replace("\r\n", "\n").replace("\r", "\n")).removeprefix("\ufeff")
@@ -45,15 +75,17 @@ def chunks(
         for body, kinds in cutter.cut(blocks):
             text_hash = content_hash(body)
             seen[headings, text_hash] += 1
-            cid = chunk_id(item_id, headings, text_hash, seen[headings, text_hash])
+            cid = chunk_id(item_id, headings, text_hash, seen[headings, text_hash], version)
             types = tuple(map(str, kinds))
             chunks.append(Chunk(cid, body, headings, len(chunks), text_hash, level, types))
     return chunks
 
 
-def chunk_id(item_id: str, headings: tuple[str, ...], text_hash: str, occurrence: int) -> str:
+def chunk_id(
+    item_id: str, headings: tuple[str, ...], text_hash: str, occurrence: int, version: str = CHUNKER_VERSION
+) -> str:
     """Return `c_…`: 130 bits of sha256; the n-th time that a text stands below the same headings has its own id."""
-    parts = (CHUNKER_VERSION, item_id, text_hash, str(occurrence), *headings)
+    parts = (version, item_id, text_hash, str(occurrence), *headings)
     # Lengths go in front, so that no two lists of parts are the same bytes.
     source = "".join(f"{len(part)}:{part}" for part in parts)
     digest = hashlib.sha256(source.encode("utf-8", "surrogateescape")).digest()

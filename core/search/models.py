@@ -91,6 +91,14 @@ class Filters:
         return not self.has_dates or (page.date_ts > 0 and since <= page.date_ts <= until)
 
 
+class QueryVector(NamedTuple):
+    """A question as a model of other languages understands it."""
+
+    vector: bytes
+    languages: frozenset[str]
+    """Of the pages that are compared with it."""
+
+
 class Hit(NamedTuple):
     """A chunk that was found, with the parts of its score. A tuple, since every query makes hundreds."""
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import AsyncIterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 from core.errors import FreshetError
 from core.models import Chunk, VectorSpace
-from core.search.models import ChunkText, Filters, Hit, Hits, IndexedPage
+from core.search.models import ChunkText, Filters, Hit, Hits, IndexedPage, QueryVector
 
 Vector = bytes
 """float32, little-endian, of length 1: what Redis keeps and what can be compared by a dot product."""
+SpaceVectors = Mapping[str, Vector]
+"""The vectors of one chunk by the names of their spaces."""
+NO_VECTORS: Mapping[str, Vector] = MappingProxyType({})
 MOST_DIMENSIONS = 65_536
 LENGTH_TOLERANCE = 0.01
 
@@ -50,8 +54,23 @@ class Embedder(Protocol):
         """The languages its model understands (ISO 639 codes); None: all, as far as we know."""
         ...
 
+    @property
+    def companion(self) -> Embedder | None:
+        """The model of languages that this one does not understand; None: there is none."""
+        ...
+
+    @property
+    def counts_english(self) -> bool:
+        """Whether its tokens are made for English: texts in other languages are then cut by letters."""
+        ...
+
     def count_tokens(self, text: str) -> int:
         """Return the length of a text in tokens of the model."""
+        ...
+
+    @property
+    def prefix_tokens(self) -> int:
+        """How many tokens it has left for title and headings in front of a chunk."""
         ...
 
     @property
@@ -71,8 +90,17 @@ class Embedder(Protocol):
 class Index(Protocol):
     """Keeps chunks and finds them. The searcher checks its hits against the live versions in Redis."""
 
-    async def upsert(self, page: IndexedPage, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
-        """Add this version of a page beside older ones; chunks without a vector are found by words alone."""
+    async def upsert(
+        self,
+        page: IndexedPage,
+        chunks: Sequence[Chunk],
+        vectors: Mapping[str, Vector],
+        others: Mapping[str, Vector] = NO_VECTORS,
+    ) -> None:
+        """Add this version of a page beside older ones; chunks without a vector are found by words alone.
+
+        `vectors` are of the main model, `others` of that of other languages.
+        """
         ...
 
     async def keep_only(self, item_id: str, version: str) -> None:
@@ -95,11 +123,12 @@ class Index(Protocol):
         limit: int,
         lexical_weight: float = 0.5,
         model_languages: frozenset[str] | None = None,
+        other: QueryVector | None = None,
     ) -> Hits:
         """Return the best chunks, best first.
 
-        `model_languages`: what the model understands; None: all. A page in another language is found by its words
-        alone, and these then count in full.
+        `model_languages`: what the model understands; None: all. `other`: the question as the model of other languages
+        understands it. A page in a language of neither is found by its words alone, and these then count in full.
         """
         ...
 

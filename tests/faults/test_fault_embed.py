@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from core.models import VectorSpace
 from core.registry.io.items import ItemStore
 from core.runtime.job_queues import JobQueues
 from core.search import chunking
@@ -98,12 +97,11 @@ async def test_what_is_written_beside_ends_by_itself_unless_it_is_swapped_in(lib
     store = ChunkStore(client, raw, keys)
     chunks = chunking.chunks(item_id, "Beside the page.", chunking.estimate_tokens)
     name = chunks[0].id
-    space = VectorSpace("first", 16, "1")
 
     async def lives() -> list[int]:
         return [await client.ttl(keys.chunk(name)), await client.ttl(keys.vector(name))]
 
-    await store.write({item_id: chunks}, space, {chunks[0].text_hash: bytes(64)})
+    await store.write({item_id: chunks}, {name: ("first-16-c1", bytes(64))})
     beside = await lives()
     (item,) = await ItemStore(client, keys).read([item_id])
     assert item
@@ -111,7 +109,7 @@ async def test_what_is_written_beside_ends_by_itself_unless_it_is_swapped_in(lib
         store.swap(item, chunks, (await store.remover.stored([item_id]))[item_id], time.time())
     )
     swapped = await lives()
-    await store.write({item_id: chunks}, space, {chunks[0].text_hash: bytes(64)})
+    await store.write({item_id: chunks}, {name: ("first-16-c1", bytes(64))})
     again = await lives()
     await raw.aclose()
 

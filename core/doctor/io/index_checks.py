@@ -13,13 +13,14 @@ from core.doctor.io.dangling_ids import DanglingIds
 from core.doctor.io.key_types import KeyTypes
 from core.doctor.io.lua_checks import MISPLACED, ORPHAN_CHUNK, LuaCheck, LuaChecks
 from core.keys import Keys
-from core.models import VectorSpace
 from core.pages.text_cleaning import content_hash
 from core.registry import field_parsing
 from core.registry.record import MAY_HAVE_TEXT, Status
+from core.search.io import local_embedder
 from core.search.io.live_pages import LivePageReader
 from core.search.io.vector_space import VectorSpaceStore
-from core.search.protocols import is_unit_vector
+from core.search.languages import language_of
+from core.search.spaces import NO_SPACES, Spaces, parse_spaces
 from core.store import scanning
 from core.store.connect import Client, texts
 
@@ -164,7 +165,7 @@ class IndexChecks:
         findings = findings_of(Problem.WRONG_TYPE, mistyped)
         unreadable = set(map(self.page_of, mistyped))
         readable = [item_id for item_id in item_ids if item_id not in unreadable]
-        space, pages = await self._spaces.live(), await self._pages.read(readable)
+        live_spaces, pages = await self._spaces.live(), await self._pages.read(readable)
         for item_id, (record, live, chunks, waiting) in (await self._rows(readable)).items():
             if record["aliasOf"] or record["status"] is None:
                 continue
@@ -172,7 +173,7 @@ class IndexChecks:
             problem = page_problem(has_text, record, live, chunks, waiting)
             if problem is None and has_text and live:
                 count = field_parsing.integer(record["chunkCount"])
-                state = await self._chunk_state(item_id, chunks, count, space)
+                state = await self._chunk_state(item_id, chunks, count, live_spaces)
                 least = ChunkState.WHOLE if is_known(record) else ChunkState.BY_WORDS
                 problem = None if state >= least else Problem.NOT_EMBEDDED
             if problem:
@@ -185,12 +186,10 @@ class IndexChecks:
     async def is_usable(self, item_id: str) -> bool:
         """Tell whether the texts of its chunks are there, as its record says."""
         record, _, chunks, _ = (await self._rows([item_id]))[item_id]
-        state = await self._chunk_state(item_id, chunks, field_parsing.integer(record["chunkCount"]), None)
+        state = await self._chunk_state(item_id, chunks, field_parsing.integer(record["chunkCount"]), NO_SPACES)
         return state is not ChunkState.UNUSABLE
 
-    async def _chunk_state(
-        self, item_id: str, chunks: Sequence[str], count: int, space: VectorSpace | None
-    ) -> ChunkState:
+    async def _chunk_state(self, item_id: str, chunks: Sequence[str], count: int, live_spaces: Spaces) -> ChunkState:
         """Read the chunks of a page, of which there should be `count`, and return the state of the worst."""
         if len(chunks) != count:
             return ChunkState.UNUSABLE
@@ -201,20 +200,23 @@ class IndexChecks:
         # A key of another type answers with an error, and is as good as none.
         replies = await pipe.execute(raise_on_error=False) if chunks else []
         rows = zip(replies[::2], replies[1::2], strict=True)
-        return min((self._state_of_one(item_id, space, *row) for row in rows), default=ChunkState.WHOLE)
+        return min((self._state_of_one(item_id, live_spaces, *row) for row in rows), default=ChunkState.WHOLE)
 
-    def _state_of_one(self, item_id: str, space: VectorSpace | None, chunk: Any, vector: Any) -> ChunkState:
+    def _state_of_one(self, item_id: str, live_spaces: Spaces, chunk: Any, vector: Any) -> ChunkState:
         if isinstance(chunk, ResponseError):
             return ChunkState.UNUSABLE
         item, text, text_hash, chunk_space = chunk
         if item != item_id or text is None or content_hash(text) != text_hash:
             return ChunkState.UNUSABLE
-        if space is None:
+        spaces = parse_spaces(chunk_space or "")
+        if not live_spaces:
             is_complete = not (self._wants_vectors or chunk_space or vector is not None)
         else:
             # A client that reads text keeps bytes that are none as surrogates.
             raw = vector.encode("utf-8", "surrogateescape") if isinstance(vector, str) else b""
-            is_complete = chunk_space == space.name and is_unit_vector(raw, space.dimension)
+            # A page in a language that no model speaks is in no space.
+            is_without = _is_local(live_spaces) and not (chunk_space or raw) and language_of(text) not in ("", "en")
+            is_complete = is_without or (live_spaces.has_all(spaces) and bool(spaces.split(raw)))
         return ChunkState.WHOLE if is_complete else ChunkState.BY_WORDS
 
     async def _rows(self, item_ids: Sequence[str]) -> dict[str, tuple[Record, str, list[str], float | None]]:
@@ -258,3 +260,8 @@ class IndexChecks:
 
 def _ids_in(names: Sequence[str], build: Callable[[str], str]) -> list[str]:
     return [name.removeprefix(build("")) for name in names if name.startswith(build(""))]
+
+
+def _is_local(spaces: Spaces) -> bool:
+    """Whether the vectors are those of the local models, which do not speak every language."""
+    return spaces.main is not None and spaces.main.model == local_embedder.MODEL

@@ -16,6 +16,7 @@ from core.search.io.chunk_remover import ChunkRemover
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.live_pages import LivePageReader
 from core.search.io.vector_space import VectorSpaceStore
+from core.search.spaces import parse_spaces
 from core.settings import Settings
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
@@ -163,7 +164,7 @@ class ContentReader:
         queue = EmbedQueue(self._client, self._keys)
         live = (await LivePageReader(self._client, self._keys).read([item_id])).get(item_id) if item_id else None
         space = await VectorSpaceStore(self._client, self._keys).current()
-        chunks, vectors = await self._chunks(item_id, space)
+        chunks, vectors, is_unspoken = await self._chunks(item_id, space)
         waiting = await self._client.zscore(self._keys.embed_due, item_id) if item_id else None
         return ContentFacts(
             name=name,
@@ -180,6 +181,7 @@ class ContentReader:
             has_live_chunks=live is not None and live.has_chunks,
             chunks=chunks,
             vectors=vectors,
+            is_unspoken=is_unspoken,
             space=space,
             waiting_since=field_parsing.timestamp(waiting),
             embedder_away=await queue.pause_reason(),
@@ -187,17 +189,19 @@ class ContentReader:
             queue_length=await queue.count(),
         )
 
-    async def _chunks(self, item_id: str, space: str) -> tuple[int, int]:
-        """Return how many chunks the page has, and how many of them have a vector of the space."""
+    async def _chunks(self, item_id: str, space: str) -> tuple[int, int, bool]:
+        """Return how many chunks the page has, how many of them have a vector of the live spaces, and whether none is
+        meant to have one."""
         if not item_id:
-            return 0, 0
+            return 0, 0, False
         count = int(await self._client.zcard(self._keys.chunks(item_id)))
         if not count or not space or count > MOST_CHUNKS:
-            return count, count if space else 0
+            return count, count if space else 0, False
         stored = (await ChunkRemover(self._client, self._keys).stored([item_id]))[item_id]
-        ours = [name for name, ref in stored.items() if ref.space == space]
+        live = parse_spaces(space)
+        ours = [name for name, ref in stored.items() if ref.space and live.has_all(parse_spaces(ref.space))]
         there = await read_many(self._client, [("EXISTS", self._keys.vector(name)) for name in ours])
-        return count, sum(map(bool, there))
+        return count, sum(map(bool, there)), not any(ref.space for ref in stored.values())
 
     # ── runs ──
 

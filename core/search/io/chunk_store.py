@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from redis.asyncio import Redis
@@ -19,7 +19,7 @@ from core.models import Chunk, VectorSpace
 from core.registry import field_parsing
 from core.registry.record import Item, Status, iso
 from core.search.io.chunk_remover import CACHE_SECONDS, ChunkRefs, ChunkRemover
-from core.search.protocols import is_unit_vector
+from core.search.spaces import SEPARATOR, Spaces, parse_spaces
 from core.store.commit import Command, batched, flat
 from core.store.connect import Client, now
 from core.store.events import event
@@ -70,7 +70,8 @@ return 1
 """
 
 
-# ARGV how keys of chunks, of vectors and of the cache begin, the space; then pairs of chunk id and damaged vector.
+# ARGV how keys of chunks and of vectors begin, those of the cache before and behind the name of the spaces; then pairs
+# of chunk id and damaged vector.
 _DROP = """
 local call = redis.call
 local function value(key)
@@ -80,10 +81,10 @@ end
 for i = 5, #ARGV, 2 do
   local chunk, vector = ARGV[1] .. ARGV[i], ARGV[2] .. ARGV[i]
   local text_hash, space = unpack(call('HMGET', chunk, 'text_hash', 'space'))
-  if space == ARGV[4] and value(vector) == ARGV[i + 1] then
+  if value(vector) == ARGV[i + 1] then
     call('HSET', chunk, 'space', '')
     call('DEL', vector)
-    local kept = ARGV[3] .. (text_hash or '')
+    local kept = ARGV[3] .. (space or '') .. ARGV[4] .. (text_hash or '')
     if value(kept) == ARGV[i + 1] then call('DEL', kept) end
   end
 end
@@ -96,8 +97,8 @@ class StoredChunk:
     """A chunk as Redis has it."""
 
     chunk: Chunk
-    vector: bytes | None
-    """None: not embedded, or in another space, or damaged."""
+    vectors: Mapping[str, bytes] = field(default_factory=dict)
+    """By the name of their space; none: not embedded, or in other spaces, or damaged."""
     damaged: bytes | None = None
     """What is stored as its vector and is none; empty: nothing, or no string."""
 
@@ -123,7 +124,7 @@ class ChunkStore:
 
     # ── reading ──
 
-    async def read(self, versions: Mapping[str, str], space: VectorSpace | None) -> dict[str, StoredPage]:
+    async def read(self, versions: Mapping[str, str], spaces: Spaces) -> dict[str, StoredPage]:
         """Return by item id the chunks of exactly these versions; what was swapped meanwhile is left out."""
         pipe = self._raw.pipeline(transaction=False)
         for item_id in versions:
@@ -133,7 +134,7 @@ class ChunkStore:
         pages: dict[str, StoredPage] = {}
         for (item_id, version), (live, *rows) in zip(versions.items(), replies, strict=True):
             if live == version.encode("utf-8", "surrogateescape"):
-                chunks = [_stored(place, row, space) for place, row in enumerate(rows) if row[1] is not None]
+                chunks = [_stored(place, row, spaces) for place, row in enumerate(rows) if row[1] is not None]
                 pages[item_id] = StoredPage(chunks, len(chunks) == len(rows))
         return pages
 
@@ -146,41 +147,46 @@ class ChunkStore:
         """
         wanted = dict.fromkeys(chunk.text_hash for chunk in chunks)
         own = {
-            text_hash: self._keys.vector(name)
+            text_hash: (self._keys.vector(name), parse_spaces(chunk_space))
             for name, (text_hash, chunk_space) in (stored or {}).items()
-            if chunk_space == space.name and text_hash in wanted
+            if text_hash in wanted and space.name in chunk_space.split(SEPARATOR)
         }
         known = await self._read_vectors(own, space)
-        rest = {text_hash: self._keys.embed_cache(space.name, text_hash) for text_hash in wanted.keys() - known.keys()}
+        alone = Spaces([space])
+        rest = {
+            text_hash: (self._keys.embed_cache(space.name, text_hash), alone)
+            for text_hash in wanted.keys() - known.keys()
+        }
         return known | await self._read_vectors(rest, space)
 
-    async def _read_vectors(self, keys_by_hash: Mapping[str, str], space: VectorSpace) -> dict[str, bytes]:
-        """Read these keys, and leave out what is not a vector of the space."""
-        keys = list(keys_by_hash.values())
+    async def _read_vectors(
+        self, keys_by_hash: Mapping[str, tuple[str, Spaces]], space: VectorSpace
+    ) -> dict[str, bytes]:
+        """Read these keys, which hold vectors of these spaces, and leave out what is not a vector of the one."""
+        keys = [key for key, _ in keys_by_hash.values()]
         values: list[bytes | None] = []
         for start in range(0, len(keys), AT_ONCE):
             values += cast(list[bytes | None], await self._raw.mget(keys[start : start + AT_ONCE]))
-        return {
-            text_hash: vector
-            for text_hash, vector in zip(keys_by_hash, values, strict=True)
-            if vector and is_unit_vector(vector, space.dimension)
-        }
+        rows = zip(keys_by_hash.items(), values, strict=True)
+        parts = {text_hash: spaces.split(value or b"") for (text_hash, (_, spaces)), value in rows}
+        return {text_hash: vectors[space.name] for text_hash, vectors in parts.items() if space.name in vectors}
 
-    async def drop_vectors(self, damaged: Mapping[str, bytes], space: VectorSpace) -> None:
+    async def drop_vectors(self, damaged: Mapping[str, bytes]) -> None:
         """Delete damaged vectors, by chunk id, here and in the cache; their chunks are then in no space.
 
         What someone has written since is left as it is.
         """
-        cache, cache_hash, _ = self._keys.embed_cache("\n", "\n").split("\n")
-        heads = (self._keys.chunk(""), self._keys.vector(""), f"{cache}{space.name}{cache_hash}", space.name)
+        heads = (self._keys.chunk(""), self._keys.vector(""), *self._keys.embed_cache("\n", "\n").split("\n")[:2])
         await self._raw.eval(_DROP, 0, *heads, *(word for pair in damaged.items() for word in pair))
 
     # ── before the swap ──
 
     async def write(
-        self, pages: Mapping[str, Sequence[Chunk]], space: VectorSpace | None, vectors: Mapping[str, bytes]
+        self, pages: Mapping[str, Sequence[Chunk]], vectors: Mapping[str, tuple[str, bytes]] | None = None
     ) -> None:
-        """Write the chunks of pages, by item id, and their vectors, by text hash, for the swap to come.
+        """Write the chunks of pages, by item id, and their vectors, by chunk id, for the swap to come.
+
+        With the vectors, one behind the other, goes the name of their spaces.
 
         Chunk ids follow from the content, so that writing twice changes nothing.
         """
@@ -196,8 +202,7 @@ class ChunkStore:
         for start in range(0, len(all_chunks), AT_ONCE):
             pipe = self._raw.pipeline(transaction=False)
             for item_id, chunk in all_chunks[start : start + AT_ONCE]:
-                vector = vectors.get(chunk.text_hash) if space else None
-                name = space.name if space and vector else ""
+                name, vector = (vectors or {}).get(chunk.id, ("", b""))
                 keys = (self._keys.chunk(chunk.id), self._keys.vector(chunk.id), self._keys.chunks(item_id))
                 args = packed_json(common | {"id": chunk.id, "text_hash": chunk.text_hash, "space": name})
                 fields: dict[str, str | int] = {
@@ -209,7 +214,7 @@ class ChunkStore:
                     "text_hash": chunk.text_hash,
                     "space": name,
                 }
-                pipe.eval(_WRITE, 3, *keys, args, vector or b"", *flat(fields))
+                pipe.eval(_WRITE, 3, *keys, args, vector, *flat(fields))
             await pipe.execute()
 
     async def remember(self, space: VectorSpace, vectors: Mapping[str, bytes]) -> None:
@@ -265,13 +270,15 @@ class ChunkStore:
         return [("HINCRBY", key, "pages", 1), *more]
 
 
-def _stored(place: int, row: Sequence[Any], space: VectorSpace | None) -> StoredChunk:
+def _stored(place: int, row: Sequence[Any], live: Spaces) -> StoredChunk:
     values = (value.decode("utf-8", "replace") if value else "" for value in row[:7])
     name, text, headings, text_hash, chunk_space, level, types = values
     path, kinds = (tuple(map(str, field_parsing.sequence(value))) for value in (headings, types))
     # Chunks of before these fields have neither level nor types until they are next written.
     chunk = Chunk(name, text, path, place, text_hash, field_parsing.integer(level), kinds)
-    if space is None or chunk_space != space.name:
-        return StoredChunk(chunk, None)
-    vector = bytes(row[7] or b"")
-    return StoredChunk(chunk, vector) if is_unit_vector(vector, space.dimension) else StoredChunk(chunk, None, vector)
+    spaces = parse_spaces(chunk_space)
+    if not spaces or not live.has_all(spaces):
+        return StoredChunk(chunk)
+    value = bytes(row[7] or b"")
+    vectors = spaces.split(value)
+    return StoredChunk(chunk, vectors) if vectors else StoredChunk(chunk, {}, value)

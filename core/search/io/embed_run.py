@@ -19,11 +19,14 @@ from core.registry.io.items import ItemStore
 from core.registry.record import MAY_HAVE_TEXT, Item, Status
 from core.runs.io.state_tally import KbTally, kb_ids_of
 from core.search import chunking
+from core.search.io import multilingual_embedder
 from core.search.io.chunk_remover import ChunkRefs
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.live_pages import LivePageReader, LiveText
 from core.search.io.vector_space import VectorSpaceStore
+from core.search.languages import all_models, cut, language_of, models_of, spaces_of
 from core.search.protocols import Embedder, EmbedderUnavailable
+from core.search.spaces import Spaces
 from core.store.clock import ServerClock
 from core.store.commit import Command, Commit, CommitResult, Lease, Leases
 from core.store.connect import Client
@@ -34,9 +37,6 @@ ITEMS_AT_ONCE = 64
 """Leased and read together."""
 TEXTS_AT_ONCE = 64
 """For the model; a group of pages has about as many chunks, or one long page more."""
-PREFIX_TOKENS = chunking.WINDOW_TOKENS - chunking.MOST_TOKENS
-"""What models leave for title and headings in front of a chunk."""
-
 LeasesByItem = dict[str, Lease]
 """The leases that this run holds, by item id."""
 ShouldStop = Callable[[], bool]
@@ -50,16 +50,13 @@ class PageToEmbed:
     text: LiveText
     chunks: Sequence[Chunk]
     stored: ChunkRefs
-
-
-def cut(item_id: str, markdown: str, embedder: Embedder) -> list[Chunk]:
-    """Cut a text into chunks that are as long as the embedder likes them."""
-    return chunking.chunks(item_id, markdown, embedder.count_tokens, embedder.most_tokens)
+    spaces: Spaces
+    """Of the models that speak its language."""
 
 
 def text_for_model(chunk: Chunk, text: LiveText, embedder: Embedder) -> str:
     """Put title and headings in front of a chunk, as far as the model's window has room for them."""
-    window = embedder.most_tokens + PREFIX_TOKENS
+    window = embedder.most_tokens + embedder.prefix_tokens
     return chunking.embedded_text(chunk, text.title, text.url, embedder.count_tokens, window)
 
 
@@ -92,6 +89,8 @@ class EmbedRun:
         self._texts = LivePageReader(client, keys)
         self._spaces = VectorSpaceStore(client, keys)
         self._tally = KbTally(keys)
+        self._live_name = ""
+        """Of the spaces that were live when the run began."""
         self.counts: Counter[str] = Counter()
         self.kb_ids: set[str] = set()
         """Knowledge bases whose items were indexed or dequeued."""
@@ -99,7 +98,7 @@ class EmbedRun:
     async def embed_many(self, item_ids: Sequence[str], should_stop: ShouldStop) -> None:
         """Embed those that nobody else embeds; raises EmbedderUnavailable with the rest untouched."""
         await self._embedder.prepare()
-        await self._spaces.claim(self._embedder.space, self._clock.now())
+        self._live_name = await self._spaces.claim(spaces_of(all_models(self._embedder)), self._clock.now())
         for start in range(0, len(item_ids), ITEMS_AT_ONCE):
             if should_stop():
                 return
@@ -124,29 +123,39 @@ class EmbedRun:
         items = dict(zip(held, await self._items.read(list(held)), strict=True))
         texts = await self._texts.read_texts([item for item in items.values() if item])
         stored = await self._store.remover.stored(list(held))
+        languages = {item_id: language_of(text.markdown, text.stated_language) for item_id, text in texts.items()}
+        spaces = {item_id: spaces_of(models_of(self._embedder, one)) for item_id, one in languages.items()}
+        self._count_unspoken(languages)
         needed = [
             item
             for item in items.values()
-            if item and item.id in texts and self._needs_embedding(item, stored[item.id])
+            if item and item.id in texts and self._needs_embedding(item, stored[item.id], spaces[item.id])
         ]
         await self._dequeue({name: items[name] for name in items.keys() - {item.id for item in needed}}, held)
         group: list[PageToEmbed] = []
         for item in needed:
             text = texts.pop(item.id)
-            group.append(PageToEmbed(item, text, cut(item.id, text.markdown, self._embedder), stored[item.id]))
+            chunks = cut(item.id, text.markdown, languages[item.id], self._embedder)
+            group.append(PageToEmbed(item, text, chunks, stored[item.id], spaces[item.id]))
             if sum(len(page.chunks) for page in group) >= TEXTS_AT_ONCE:
                 yield group
                 group = []
         if group:
             yield group
 
-    def _needs_embedding(self, item: Item, stored: ChunkRefs) -> bool:
-        """Tell whether search does not know its text yet, or not in our space."""
+    def _count_unspoken(self, languages: Mapping[str, str]) -> None:
+        """Count pages that would have vectors if the model of other languages were installed."""
+        if self._embedder.companion is None and self._embedder.space and self._embedder.counts_english:
+            self.counts["without_model"] += sum(
+                language in multilingual_embedder.LANGUAGES for language in languages.values()
+            )
+
+    def _needs_embedding(self, item: Item, stored: ChunkRefs, spaces: Spaces) -> bool:
+        """Tell whether search does not know its text yet, or not in its spaces."""
         if item.status not in MAY_HAVE_TEXT:
             return False
-        name = self._embedder.space.name if self._embedder.space else ""
-        is_in_our_space = all(text_hash and space == name for text_hash, space in stored.values())
-        return item.status is Status.CRAWLED or item.content_hash != item.indexed_hash or not is_in_our_space
+        is_in_its_spaces = all(text_hash and space == spaces.name for text_hash, space in stored.values())
+        return item.status is Status.CRAWLED or item.content_hash != item.indexed_hash or not is_in_its_spaces
 
     async def _dequeue(self, items: dict[str, Item | None], held: LeasesByItem) -> None:
         """Dequeue items that are gone, hidden or indexed already, unless they have changed since they were read."""
@@ -165,21 +174,28 @@ class EmbedRun:
     # ── vectors ──
 
     async def _embed_group(self, group: Sequence[PageToEmbed], held: LeasesByItem, should_stop: ShouldStop) -> None:
-        """Swap in those pages that have all their vectors, whatever kept the model from making the others'."""
-        space, vectors, unavailable = self._embedder.space, dict[str, bytes](), None
-        if space is not None:
-            try:
-                await self._add_vectors(vectors, group, space, should_stop)
-            except EmbedderUnavailable as error:
-                unavailable = error
-            group = [page for page in group if all(chunk.text_hash in vectors for chunk in page.chunks)]
-        await self._store.write({page.item.id: page.chunks for page in group}, space, vectors)
-        await self._swap(group, held)
+        """Swap in those pages that have all their vectors, whatever kept a model from making the others'."""
+        vectors: dict[str, dict[str, bytes]] = {}
+        unavailable = None
+        try:
+            for model in all_models(self._embedder):
+                if (space := model.space) and (pages := [page for page in group if space in page.spaces]):
+                    await self._add_vectors(vectors.setdefault(space.name, {}), pages, model, space, should_stop)
+        except EmbedderUnavailable as error:
+            unavailable = error
+        whole = [page for page in group if _is_embedded(page, vectors)]
+        await self._store.write({page.item.id: page.chunks for page in whole}, _joined(whole, vectors))
+        await self._swap(whole, held)
         if unavailable is not None:
             raise unavailable
 
     async def _add_vectors(
-        self, vectors: dict[str, bytes], group: Sequence[PageToEmbed], space: VectorSpace, should_stop: ShouldStop
+        self,
+        vectors: dict[str, bytes],
+        group: Sequence[PageToEmbed],
+        model: Embedder,
+        space: VectorSpace,
+        should_stop: ShouldStop,
     ) -> None:
         """Add the vectors of a group by text hash: those that are there, then those that the model makes."""
         chunks = [(chunk, page.text) for page in group for chunk in page.chunks]
@@ -194,7 +210,7 @@ class EmbedRun:
             if start and should_stop():
                 return
             hashes = list(new)[start : start + TEXTS_AT_ONCE]
-            made = await self._embedder.embed([text_for_model(*new[one], self._embedder) for one in hashes])
+            made = await model.embed([text_for_model(*new[one], model) for one in hashes])
             fresh = dict(zip(hashes, made, strict=True))
             # Kept at once: a long text that is interrupted goes on where it stopped.
             await self._store.remember(space, fresh)
@@ -208,7 +224,7 @@ class EmbedRun:
         for item, page in ((page.item, page) for page in pages):
             key = self._keys.item(item.id)
             is_same = (key, "contentHash", item.content_hash, key, "status", str(item.status))
-            expected = (*is_same, *self._spaces.expectation(self._embedder.space))
+            expected = (*is_same, *self._spaces.expectation(self._live_name))
             commands = self._store.swap(item, page.chunks, page.stored, now)
             more = len(page.chunks) - len(page.stored)
             commands += self._tally.indexed(item.sources, more, is_new=not item.indexed_hash)
@@ -236,3 +252,18 @@ class EmbedRun:
             if result is not CommitResult.OUTDATED:
                 del held[item_id]
         return results
+
+
+def _is_embedded(page: PageToEmbed, vectors: Mapping[str, Mapping[str, bytes]]) -> bool:
+    """Whether all chunks of a page have a vector in all of its spaces."""
+    return all(chunk.text_hash in vectors.get(space.name, {}) for space in page.spaces for chunk in page.chunks)
+
+
+def _joined(pages: Sequence[PageToEmbed], vectors: Mapping[str, Mapping[str, bytes]]) -> dict[str, tuple[str, bytes]]:
+    """Return by chunk id the name of its spaces and its vectors, one behind the other."""
+    return {
+        chunk.id: (page.spaces.name, b"".join(vectors[space.name][chunk.text_hash] for space in page.spaces))
+        for page in pages
+        for chunk in page.chunks
+        if page.spaces
+    }

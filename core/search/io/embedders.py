@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from core.search.chunking import CHUNKER_VERSION, MOST_TOKENS, estimate_tokens
+from core.search.chunking import CHUNKER_VERSION, MOST_TOKENS, PREFIX_TOKENS, estimate_tokens
+from core.search.io import multilingual_embedder
 from core.search.io.local_embedder import LocalEmbedder
+from core.search.io.multilingual_embedder import MultilingualEmbedder
 from core.search.protocols import Embedder, Vector
 from core.settings import Settings
 
@@ -22,14 +24,19 @@ def open_embedder(settings: Settings) -> Embedder:
         from core.search.io.openai_embedder import Endpoint, OpenAIEmbedder
 
         return OpenAIEmbedder(Endpoint.of(settings), CHUNKER_VERSION, settings.embed_batch, settings.embed_most_tokens)
-    return LocalEmbedder(CHUNKER_VERSION)
+    is_here = multilingual_embedder.is_installed()
+    companion = MultilingualEmbedder(with_english=settings.search_across_languages) if is_here else None
+    return LocalEmbedder(CHUNKER_VERSION, companion=companion)
 
 
 class NoEmbedder:
     """Makes no vectors. Its chunks are as long as the local model's, so that results look alike."""
 
     space = None
+    companion = None
+    counts_english = True
     most_tokens = MOST_TOKENS
+    prefix_tokens = PREFIX_TOKENS
     languages: frozenset[str] | None = None
 
     def __init__(self) -> None:

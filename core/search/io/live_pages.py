@@ -20,7 +20,8 @@ from core.urls.normalise import host_of
 _ITEM = ("articleUid", "type", "sources", "fetchUrl", "normalizedSource", "contentGroupId", *verification.FIELDS)
 _DOCUMENT = ("content_hash", "url", "title", "language", "published_ts", "author", "image", "updated_ts", "live")
 _ARTICLE = (*_DOCUMENT[:7], "fetched_ts", "status", "categories")
-_TEXT = ("title", "url", "markdown", "content_hash", "status")
+_TEXT = ("title", "url", "markdown", "content_hash", "status", "language")
+_SHOWN = ("title", "url", "markdown", "language")
 
 _Fields = Mapping[str, str | None]
 
@@ -46,6 +47,7 @@ class LiveText:
     url: str
     markdown: str
     content_hash: str
+    stated_language: str = ""
 
 
 class LivePageReader:
@@ -110,8 +112,8 @@ class LivePageReader:
             fields = fields_of[item.id]
             is_hidden = item.id in shown and fields["status"] != "success"
             if fields["markdown"] is not None and fields["content_hash"] == item.content_hash and not is_hidden:
-                title, url, markdown = (field_parsing.text(fields[name]) for name in ("title", "url", "markdown"))
-                texts[item.id] = LiveText(title, url, markdown, item.content_hash)
+                title, url, markdown, stated = (field_parsing.text(fields[name]) for name in _SHOWN)
+                texts[item.id] = LiveText(title, url, markdown, item.content_hash, stated)
         return texts
 
     async def read_markdown(self, pages: Mapping[str, LivePage]) -> dict[str, str]:

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from core.models import VectorSpace
-from core.search.chunking import MOST_TOKENS
+from core.search.chunking import MOST_TOKENS, PREFIX_TOKENS
 from core.search.io.wordpiece import WordPiece
-from core.search.protocols import EmbedderUnavailable, Vector
+from core.search.protocols import Embedder, EmbedderUnavailable, Vector
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,10 +50,15 @@ _T = TypeVar("_T")
 class LocalEmbedder:
     """Loads its model at first use, and works in a thread of its own, so that the loop is free."""
 
+    counts_english = True
     most_tokens = MOST_TOKENS
+    prefix_tokens = PREFIX_TOKENS
     languages: frozenset[str] | None = frozenset({"en"})
 
-    def __init__(self, chunker_version: str, model_path: Path | None = None) -> None:
+    def __init__(
+        self, chunker_version: str, model_path: Path | None = None, *, companion: Embedder | None = None
+    ) -> None:
+        self.companion = companion
         self.space = VectorSpace(MODEL, DIMENSION, chunker_version)
         self._path = model_path
         self._model: Model | None = None
@@ -96,6 +101,8 @@ class LocalEmbedder:
         for thread in (self._thread, self._helper):
             thread.shutdown(wait=False, cancel_futures=True)
         self._model = None
+        if self.companion:
+            await self.companion.close()
 
     async def _in_thread(self, work: Callable[[], _T], thread: ThreadPoolExecutor | None = None) -> _T:
         return await asyncio.get_running_loop().run_in_executor(thread or self._thread, work)

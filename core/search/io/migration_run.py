@@ -30,14 +30,14 @@ async def migrate_as_run(
 
     Raises PassStopped if it is cancelled: what is embedded is kept, and the next one goes on with it.
     """
-    clock, runs, space = await ServerClock.ask(client), RunStore(client, keys), await migration.space()
-    about = {"space": space.name if space else ""}
+    clock, runs, spaces = await ServerClock.ask(client), RunStore(client, keys), await migration.spaces()
+    about = {"space": spaces.name}
     async with open_pass(
         runs, clock, RunKind.MIGRATION, counters=COUNTERS, started_by=started_by, parameters=about
     ) as worker:
         if worker is None:
             raise PassStopped("It was cancelled.")
-        tally, total = RunTally(keys, worker.run.id), estimate.chunks if space else 0
+        tally, total = RunTally(keys, worker.run.id), estimate.chunks if spaces else 0
         progress = PassProgress(worker, Leases(client, keys), tally, "Embedding chunks", total)
         ended: dict[str, int] = {}
 

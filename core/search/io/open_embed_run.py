@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from core.keys import Keys
+from core.search.io import multilingual_embedder
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.embed_run import EmbedRun
 from core.search.io.embedders import open_embedder
@@ -15,7 +16,8 @@ from core.store import connect
 from core.store.clock import ServerClock
 from core.store.commit import Leases
 
-_kept: list[LocalEmbedder] = []
+_kept: dict[tuple[bool, bool], LocalEmbedder] = {}
+"""By what the settings and the installed packages say of other languages."""
 
 
 @asynccontextmanager
@@ -31,13 +33,14 @@ async def open_embed_run(
     raw = connect.open_raw(settings)
     try:
         # The model stays loaded from run to run; a connection belongs to the loop it was made in.
-        embedder = _kept[0] if settings.embedder == "local" and _kept else open_embedder(settings)
-        if isinstance(embedder, LocalEmbedder) and not _kept:
-            _kept.append(embedder)
+        kind = (settings.search_across_languages, multilingual_embedder.is_installed())
+        embedder = _kept[kind] if settings.embedder == "local" and kind in _kept else open_embedder(settings)
+        if isinstance(embedder, LocalEmbedder):
+            _kept[kind] = embedder
         try:
             yield EmbedRun(client, keys, leases, ChunkStore(client, raw, keys), embedder, clock, report_progress)
         finally:
-            if embedder not in _kept:
+            if embedder not in _kept.values():
                 await embedder.close()
     finally:
         await raw.aclose()

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Sequence
 
 from core.models import VectorSpace
-from core.search.chunking import estimate_tokens
+from core.search.chunking import PREFIX_TOKENS, estimate_tokens
 from core.search.io.openai_api import SETTING_RETRY_SECONDS, EmbeddingsApi, Endpoint, TextsRefused
 from core.search.protocols import EmbedderUnavailable, Vector
 
@@ -31,6 +31,9 @@ class OpenAIEmbedder:
     """The first response fixes the dimension; a vector of another one is refused."""
 
     languages: frozenset[str] | None = None
+    companion = None
+    counts_english = False
+    prefix_tokens = PREFIX_TOKENS
 
     def __init__(self, endpoint: Endpoint, chunker_version: str, batch: int, most_tokens: int) -> None:
         self.most_tokens = most_tokens

@@ -1,7 +1,8 @@
 """The search replica: what Redis holds, on this host's disk in the shape that search needs. It can always be rebuilt.
 
     <folder>/lexical/      tantivy: words, BM25, texts
-    <folder>/vectors/      <epoch>.f32 rows of float32, <epoch>.log which chunks they belong to; a graph of many rows
+    <folder>/vectors/      <epoch>.f32 rows of float32, <epoch>.log which chunks they belong to; a graph of many rows;
+                           <epoch>.other.f32 rows of the model of other languages
     <folder>/state.json    how far it has come; the last file of every commit
     <folder>/*.lock        writer.lock: who writes; commit.lock: held for the moment in which files change together;
                            graph.lock: who builds the graph
@@ -39,20 +40,20 @@ from core.search.io.replica_state import (
 )
 from core.search.io.replica_table import ChunkTable
 from core.search.io.replica_writer import ReplicaWriter
-from core.search.models import ChunkText, Filters, Hit, Hits, IndexedPage
-from core.search.protocols import Vector
+from core.search.models import ChunkText, Filters, Hit, Hits, IndexedPage, QueryVector
+from core.search.protocols import NO_VECTORS, Vector
 
 
 class Replica:
     """An Index on disk, shared by the processes of a host."""
 
-    def __init__(self, folder: Path, dimension: int | None = None) -> None:
+    def __init__(self, folder: Path, dimension: int | None = None, other_dimension: int | None = None) -> None:
         """Open it, or make it where there is none; `dimension` None takes what is there, or makes one without vectors.
 
         Raises ReplicaBroken for what cannot be used.
         """
         self.folder = folder
-        self._dimension = dimension
+        self._dimensions = (dimension, other_dimension)
         self._snapshot: ReplicaSnapshot | None = None
         self._table = ChunkTable()
         self._seen: Signature | None = None
@@ -63,7 +64,7 @@ class Replica:
         self._graph_builder = replica_graph.GraphBuilder(folder, self._use_graph)
         folder.mkdir(parents=True, exist_ok=True)
         if replica_state.signature(folder) is None:
-            replica_writer.create(folder, dimension)
+            replica_writer.create(folder, dimension, other_dimension)
         self._refresh(wait=True)
 
     def close(self) -> None:
@@ -94,6 +95,7 @@ class Replica:
         limit: int,
         lexical_weight: float = 0.5,
         model_languages: frozenset[str] | None = None,
+        other: QueryVector | None = None,
     ) -> Hits:
         """Return the best committed chunks, best first. No text is refused; a vector of another space raises
         InvalidVector."""
@@ -102,7 +104,7 @@ class Replica:
             snapshot = self.snapshot()
             if snapshot is None:
                 return Hits()
-            return snapshot.search(text, vector, filters, limit, lexical_weight, model_languages)
+            return snapshot.search(text, vector, filters, limit, lexical_weight, model_languages, other)
 
         return await asyncio.to_thread(search)
 
@@ -154,9 +156,15 @@ class Replica:
             self._publish(self._writer)
         return True
 
-    async def upsert(self, page: IndexedPage, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
+    async def upsert(
+        self,
+        page: IndexedPage,
+        chunks: Sequence[Chunk],
+        vectors: Mapping[str, Vector],
+        others: Mapping[str, Vector] = NO_VECTORS,
+    ) -> None:
         """Add this version of a page with the next commit, beside older ones."""
-        self._write(lambda writer: writer.upsert(page, chunks, vectors))
+        self._write(lambda writer: writer.upsert(page, chunks, vectors, others))
 
     async def keep_only(self, item_id: str, version: str) -> None:
         """Remove all other versions of the page with the next commit."""
@@ -253,10 +261,12 @@ class Replica:
             state = replica_state.read(self.folder) if is_locked else None
             if state is None:
                 return
-            if self._dimension not in (None, state.dimension):
+            wanted, found = self._dimensions, (state.dimension, state.other_dimension)
+            # Who does not say what it wants takes what is there.
+            if wanted[0] is not None and wanted != found:
+                sizes = [" and ".join(map(str, filter(None, sizes))) or "no" for sizes in (found, wanted)]
                 raise ReplicaBroken(
-                    f"The search replica in {self.folder} is for vectors of {state.dimension} dimensions, "
-                    f"not {self._dimension}."
+                    f"The search replica in {self.folder} is for vectors of {sizes[0]} dimensions, not {sizes[1]}."
                 )
             try:
                 self._follow(state)
@@ -280,7 +290,10 @@ class Replica:
     def _take_snapshot(self, state: ReplicaState, lexical: LexicalIndex) -> None:
         matrix = replica_vectors.map_rows(self.folder, state)
         graph = replica_graph.open_graph(self.folder, state, self._snapshot.graph if self._snapshot else None)
-        self._snapshot = ReplicaSnapshot(state, self._table.columns(), matrix, lexical, lexical.searcher(), graph)
+        others = replica_vectors.map_others(self.folder, state)
+        self._snapshot = ReplicaSnapshot(
+            state, self._table.columns(), matrix, lexical, lexical.searcher(), graph, others
+        )
 
     # ── the graph ──
 

@@ -15,14 +15,14 @@ from contextlib import asynccontextmanager
 from typing import cast
 
 from core.keys import Keys
-from core.models import VectorSpace
 from core.registry.record import MAY_HAVE_TEXT
 from core.search.io import replica_state
 from core.search.io.page_contents import PageContent, PageContentReader
 from core.search.io.replica import Replica
 from core.search.io.replica_opener import TEMPORARY, ReplicaOpener
 from core.search.io.replica_state import Checkpoint, ReplicaBroken
-from core.search.io.vector_space import SPACE_FIELD, parse_name
+from core.search.io.vector_space import SPACE_FIELD
+from core.search.spaces import Spaces, parse_spaces
 from core.store import scanning
 from core.store.connect import Client, texts
 from core.store.events import EVENTS_KEPT
@@ -61,7 +61,7 @@ class ReplicaFollower:
         contents: PageContentReader,
         opener: ReplicaOpener,
         replica: Replica,
-        space: VectorSpace | None,
+        spaces: Spaces,
     ) -> None:
         self._client = client
         self._keys = keys
@@ -71,8 +71,8 @@ class ReplicaFollower:
         self._sample_at = time.monotonic() + SAMPLE_SECONDS
         self._has_warned = self._is_temporary = False
         self.replica = replica
-        self.space = space
-        """The space of the vectors in this replica."""
+        self.spaces = spaces
+        """The spaces of the vectors in this replica."""
 
     async def catch_up(self) -> int:
         """Apply the events since the last commit; return how many items were read.
@@ -95,7 +95,7 @@ class ReplicaFollower:
         item_ids = set(random.sample(here, min(count, len(here))))
         for status in MAY_HAVE_TEXT:
             item_ids |= set(texts(await self._client.srandmember(self._keys.status(str(status)), count) or []))
-        contents = await self._contents.read(sorted(item_ids), self.space)
+        contents = await self._contents.read(sorted(item_ids), self.spaces)
         wrong = [item_id for item_id, content in contents.items() if not self._is_current(item_id, content)]
         if not wrong:
             return 0
@@ -113,7 +113,7 @@ class ReplicaFollower:
         extra, missing = self.replica.item_ids(), 0
         counts = {"pages": len(extra), "chunks": await self.replica.count()}
         async for item_ids in self._iter_items():
-            for item_id, content in (await self._contents.read(item_ids, self.space)).items():
+            for item_id, content in (await self._contents.read(item_ids, self.spaces)).items():
                 if content is not None:
                     extra.discard(item_id)
                     missing += not self._is_current(item_id, content)
@@ -174,14 +174,14 @@ class ReplicaFollower:
             )
         if not is_usable:
             self.replica.close()
-            self.replica, self._is_temporary = await self._opener.open_temporary(self.space), True
+            self.replica, self._is_temporary = await self._opener.open_temporary(self.spaces), True
         return is_usable
 
     async def _sync(self) -> int | None:
         """Return how many items were read; None: another process is writing."""
         live, last = await self._space_and_position()
-        if live != self.space:  # someone cut over to another model, or to none
-            self.space = live
+        if live != self.spaces:  # someone cut over to another model, or to none, or added one
+            self.spaces = live
             await self._reopen()
         if self.replica.checkpoint == Checkpoint(last, self._space_name):
             return 0
@@ -207,11 +207,11 @@ class ReplicaFollower:
 
     async def _reopen(self) -> None:
         self.replica.close()
-        self.replica = await self._opener.open(self.space)
+        self.replica = await self._opener.open(self.spaces)
 
     @property
     def _space_name(self) -> str:
-        return self.space.name if self.space else ""
+        return self.spaces.name
 
     # ── following ──
 
@@ -242,11 +242,11 @@ class ReplicaFollower:
             items_read += len(item_ids)
         return items_read
 
-    async def _space_and_position(self) -> tuple[VectorSpace | None, str]:
-        """Return the live space, and the id of the newest event."""
+    async def _space_and_position(self) -> tuple[Spaces, str]:
+        """Return the live spaces, and the id of the newest event."""
         newest = ("XREVRANGE", self._keys.events, "+", "-", "COUNT", 1)
         space, last = await read_many(self._client, [("HGET", self._keys.version, SPACE_FIELD), newest])
-        return parse_name(str(space or "")), str(last[0][0]) if last else "0-0"
+        return parse_spaces(str(space or "")), str(last[0][0]) if last else "0-0"
 
     # ── rebuilding ──
 
@@ -277,11 +277,12 @@ class ReplicaFollower:
         """Write these items as they are in Redis; return the ids of those that are live."""
         live: set[str] = set()
         for start in range(0, len(item_ids), ITEMS_AT_ONCE):
-            contents = await self._contents.read(item_ids[start : start + ITEMS_AT_ONCE], self.space)
+            contents = await self._contents.read(item_ids[start : start + ITEMS_AT_ONCE], self.spaces)
             await self.replica.delete([item_id for item_id, content in contents.items() if content is None])
             for item_id, content in contents.items():
                 if content:
-                    await self.replica.upsert(content.page, content.chunks, content.vectors)
+                    main, other = (content.vectors_of(place, self.spaces) for place in (0, 1))
+                    await self.replica.upsert(content.page, content.chunks, main, other)
                     await self.replica.keep_only(item_id, content.page.version)
                     live.add(item_id)
         return live

@@ -24,6 +24,9 @@ class PutPage(msgspec.Struct, frozen=True, tag="put"):
     chunks: tuple[str, ...]
     has_vector: tuple[bool, ...]
     vectors_crc: int = 0
+    has_other: tuple[bool, ...] = ()
+    """Which of them have a vector of other languages; empty: none."""
+    other_crc: int = 0
 
 
 class DropPage(msgspec.Struct, frozen=True, tag="drop"):

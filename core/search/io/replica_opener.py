@@ -13,10 +13,10 @@ import tempfile
 from pathlib import Path
 from typing import Self
 
-from core.models import VectorSpace
 from core.search.io.replica import Replica
 from core.search.io.replica_state import ReplicaBroken, ReplicaFull, unusable
 from core.search.io.replica_writer import erase
+from core.search.spaces import Spaces
 from core.settings import Settings
 
 log = logging.getLogger("search")
@@ -42,23 +42,23 @@ class ReplicaOpener:
         if self._temporary:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
-    async def open(self, space: VectorSpace | None) -> Replica:
+    async def open(self, spaces: Spaces) -> Replica:
         """Return the replica of this host; a temporary one if the disk is full. Raises ReplicaUnusable."""
         if self._temporary is None:
             try:
-                return await open_replica(self._folder, space)
+                return await open_replica(self._folder, spaces)
             except ReplicaFull as full:
                 log.warning("⚠️ %s %s", full, TEMPORARY)
-        return await self.open_temporary(space)
+        return await self.open_temporary(spaces)
 
-    async def open_temporary(self, space: VectorSpace | None) -> Replica:
+    async def open_temporary(self, spaces: Spaces) -> Replica:
         """Return a replica in memory, or where temporary files go; it ends with this process."""
         parent = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
         try:
             self._temporary = self._temporary or Path(tempfile.mkdtemp(prefix="freshet-", dir=parent))
         except OSError as error:
             raise unusable(parent, error) from error
-        return await open_replica(self._temporary / FOLDER, space)
+        return await open_replica(self._temporary / FOLDER, spaces)
 
 
 def replica_folder(settings: Settings) -> Path:
@@ -67,12 +67,11 @@ def replica_folder(settings: Settings) -> Path:
     return settings.persistent_storage_path / name
 
 
-async def open_replica(folder: Path, space: VectorSpace | None) -> Replica:
+async def open_replica(folder: Path, spaces: Spaces) -> Replica:
     """Open the replica in this folder, after erasing one that is broken or of other vectors. Raises ReplicaUnusable."""
-    dimension = space.dimension if space else None
     while True:
         try:
-            replica = _try_open(folder, dimension)
+            replica = _try_open(folder, spaces)
             if replica is None and not erase(folder):
                 await asyncio.sleep(BUSY_SECONDS)  # another process writes it; it may be whole again in a moment
         except OSError as error:
@@ -81,11 +80,11 @@ async def open_replica(folder: Path, space: VectorSpace | None) -> Replica:
             return replica
 
 
-def _try_open(folder: Path, dimension: int | None) -> Replica | None:
+def _try_open(folder: Path, spaces: Spaces) -> Replica | None:
     """Return the replica; None, with a line in the log, if it is broken."""
     replica: Replica | None = None
     try:
-        replica = Replica(folder, dimension)
+        replica = Replica(folder, *spaces.dimensions[:2])
         if replica.try_write_lock():  # a writer checks every byte, and some damage is seen by nobody else
             replica.stop_writing()
         return replica

@@ -15,7 +15,7 @@ from core.search.io.replica_lexical import LexicalIndex, reading
 from core.search.io.replica_state import ReplicaState
 from core.search.io.replica_table import ChunkColumns, Mask
 from core.search.io.replica_words import FoundByWords
-from core.search.models import ChunkText, Filters, Hit, Hits
+from core.search.models import ChunkText, Filters, Hit, Hits, QueryVector
 from core.search.protocols import Vector
 from core.search.ranking import FusedHit
 
@@ -33,6 +33,13 @@ class ReplicaSnapshot:
     lexical: LexicalIndex
     searcher: Searcher
     graph: VectorGraph | None = None
+    others: Matrix | None = None
+    """The vectors of other languages."""
+
+    @property
+    def has_others(self) -> bool:
+        """Whether any chunk has a vector of other languages."""
+        return bool(len(self.columns.other_rows))
 
     def count(self) -> int:
         """Return the number of chunks."""
@@ -52,22 +59,25 @@ class ReplicaSnapshot:
         limit: int,
         lexical_weight: float = 0.5,
         model_languages: frozenset[str] | None = None,
+        other: QueryVector | None = None,
     ) -> Hits:
         """Return the best chunks, best first. Raises InvalidVector for a vector of another space."""
         if limit <= 0 or not self.columns.size:
             return Hits()
         terms = replica_terms.query_terms(text, replica_words.languages(self.columns))
         if terms.is_phrase_alone:
-            vector = None  # quotes ask for these very words; what only means the same is no match
-        weight = 1.0 if vector is None else min(1.0, max(0.0, lexical_weight)) if terms.words else 0.0
-        foreign = self.columns.foreign(model_languages) if vector is not None else None
-        pending = self.columns.pending(foreign) if vector is not None and weight > 0 else None
+            vector = other = None  # quotes ask for these very words; what only means the same is no match
+        has_meaning = vector is not None or other is not None
+        weight = min(1.0, max(0.0, lexical_weight)) if terms.words and has_meaning else float(not has_meaning)
+        main, others = self._eligible(vector, model_languages, other)
+        foreign = self.columns.foreign(_understood(vector, model_languages, other)) if has_meaning else None
+        pending = self.columns.pending(foreign, main | others) if has_meaning and weight > 0 else None
         masks = [mask for mask in (foreign, pending) if mask is not None]
         words_only = np.logical_or.reduce(masks) if masks else None
         most = limit if limit > 2 * FUSION_DEPTH else FUSION_DEPTH + 1  # one more than is fused: are there more?
         words = self._by_words(terms, filters, most) if weight > 0 or words_only is not None else replica_words.NOTHING
         depth = FUSION_DEPTH if weight > 0 else limit  # whatever the limit, the same are fused
-        by_vector = self._by_vector(vector, filters, foreign, depth) if vector is not None and weight < 1 else []
+        by_vector = self._by_vectors(vector, other, filters, (main, others), depth) if weight < 1 else []
         weight = ranking.comparable_weight(words.first, weight, _is_in(pending))
         fused = ranking.weighted(words.first, by_vector, weight, _is_in(words_only), words.confidence)
         fused = ranking.phrases_first(fused, words.phrases)
@@ -84,16 +94,36 @@ class ReplicaSnapshot:
     def _by_words(self, terms: replica_terms.QueryTerms, filters: Filters, most: int) -> FoundByWords:
         return replica_words.find((self.lexical, self.searcher), self.columns, terms, filters, FUSION_DEPTH, most)
 
-    def _by_vector(self, vector: Vector, filters: Filters, foreign: Mask | None, depth: int) -> list[tuple[int, float]]:
-        query = replica_vectors.parse(vector, self.state.dimension)
-        if self.matrix is None:
-            return []
-        eligible, allowed = self.columns.is_comparable, self.columns.allowed(filters)
-        if allowed is not None:
-            eligible = eligible & allowed
-        if foreign is not None:
-            eligible = eligible & ~foreign
-        return replica_vectors.nearest(self.matrix, query, eligible, depth, self.graph)
+    def _eligible(
+        self, vector: Vector | None, languages: frozenset[str] | None, other: QueryVector | None
+    ) -> tuple[Mask, Mask]:
+        """Return which rows can be compared with the vector, and which with that of other languages."""
+        none = np.zeros(len(self.columns.is_live), dtype=np.bool_)
+        main = none if vector is None else _without(self.columns.is_comparable, self.columns.foreign(languages))
+        others = none if other is None else _without(self.columns.is_other, self.columns.foreign(other.languages))
+        return main, others & ~main
+
+    def _by_vectors(
+        self,
+        vector: Vector | None,
+        other: QueryVector | None,
+        filters: Filters,
+        eligible: tuple[Mask, Mask],
+        depth: int,
+    ) -> list[tuple[int, float]]:
+        """Return the nearest rows of both models with their scores, best first; each row is compared by one of them."""
+        allowed = self.columns.allowed(filters)
+        main, others = (mask if allowed is None else mask & allowed for mask in eligible)
+        near: list[tuple[int, float]] = []
+        if vector is not None:
+            query = replica_vectors.parse(vector, self.state.dimension)
+            if self.matrix is not None:
+                near = replica_vectors.nearest(self.matrix, query, main, depth, self.graph)
+        if other is not None and self.others is not None:
+            query, rows = replica_vectors.parse(other.vector, self.state.other_dimension), self.columns.other_rows
+            found = replica_vectors.nearest(self.others, query, others[rows], depth)
+            near = sorted([*near, *((int(rows[row]), score) for row, score in found)], key=lambda hit: -hit[1])[:depth]
+        return near
 
     def _hits(self, fused: Sequence[FusedHit[int]]) -> list[Hit]:
         """Add the pages; numpy is asked once for all, since one by one takes ten times as long."""
@@ -115,6 +145,20 @@ def _below(words: FoundByWords, fused: Sequence[FusedHit[int]]) -> list[FusedHit
         for row, score in words.below
         if row not in known
     ]
+
+
+def _without(rows: Mask, others: Mask | None) -> Mask:
+    return rows if others is None else rows & ~others
+
+
+def _understood(
+    vector: Vector | None, languages: frozenset[str] | None, other: QueryVector | None
+) -> frozenset[str] | None:
+    """Return the languages in which pages can be compared with the question; None: all."""
+    if vector is not None and languages is None:
+        return None
+    main = languages or frozenset() if vector is not None else frozenset()
+    return main | (other.languages if other else frozenset())
 
 
 def _is_in(rows: Mask | None) -> Callable[[int], bool]:

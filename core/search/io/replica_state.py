@@ -18,7 +18,7 @@ import msgspec
 from core.errors import FreshetError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-SCHEMA = 6
+SCHEMA = 7
 """Of all files of a replica; a replica with another number is rebuilt."""
 
 
@@ -68,10 +68,14 @@ class ReplicaState(msgspec.Struct, frozen=True, kw_only=True):
     born: str
     """Differs for each replica ever made in this folder."""
     dimension: int | None
+    other_dimension: int | None = None
+    """Of the vectors of other languages."""
     epoch: int = 0
     """Which log and vectors: raised by each compaction."""
     log_bytes: int = 0
     rows: int = 0
+    other_rows: int = 0
+    """How many chunks have a vector of other languages."""
     next_row: int = 0
     opstamp: int = 0
     """Of the commit of tantivy that belongs to it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,10 @@ class ChunkColumns:
     is_live: Mask
     is_comparable: Mask
     """Live and with a vector."""
+    other_rows: NDArray[np.int32]
+    """For each vector of other languages the row of its chunk."""
+    is_other: Mask
+    """Live and with a vector of other languages."""
     dates: NDArray[np.float64]
     chunk_ids: list[str]
     pages: list[IndexedPage]
@@ -78,12 +83,31 @@ class ChunkColumns:
         page_mask = np.array(is_foreign, dtype=np.bool_)[self.detected_of]
         return page_mask[self.page_of]
 
-    def pending(self, foreign: Mask | None) -> Mask | None:
+    def pending(self, foreign: Mask | None, comparable: Mask) -> Mask | None:
         """Return which live rows have no vector yet, and could be compared if they had one; None: not one."""
-        rows = self.is_live & ~self.is_comparable
+        rows = self.is_live & ~comparable
         if foreign is not None:
             rows &= ~foreign
         return rows if rows.any() else None
+
+
+class LivePut(NamedTuple):
+    """A page that is live: its first row, its first row of other vectors, and the record that would put it."""
+
+    row: int
+    other_row: int
+    put: PutPage
+
+
+class _PutRows(NamedTuple):
+    """Where the chunks and vectors of a page are."""
+
+    start: int
+    chunks: int
+    crc: int
+    other_start: int
+    other_crc: int
+    has_other: tuple[bool, ...]
 
 
 class ChunkTable:
@@ -97,7 +121,8 @@ class ChunkTable:
         self._is_live = bytearray()
         self._has_vector = bytearray()
         self._pages: list[IndexedPage] = []
-        self._puts: list[tuple[int, int, int]] = []
+        self._puts: list[_PutRows] = []
+        self._other_rows = array("i")
         self._dates = array("d")
         self._facets: dict[str, list[int]] = {}
         self._detected: dict[str, int] = {}
@@ -107,6 +132,11 @@ class ChunkTable:
 
     def __len__(self) -> int:
         return len(self._chunk_ids)
+
+    @property
+    def other_count(self) -> int:
+        """How many vectors of other languages there are, dead ones too."""
+        return len(self._other_rows)
 
     def apply(self, records: Iterable[LogRecord]) -> None:
         """Follow the log by these records."""
@@ -123,13 +153,13 @@ class ChunkTable:
     def item_ids(self) -> set[str]:
         """Return the ids of all live pages that have chunks."""
         versions = list(self._live.items())
-        return {item_id for item_id, own in versions if any(self._puts[number][1] for number in own.values())}
+        return {item_id for item_id, own in versions if any(self._puts[number].chunks for number in own.values())}
 
     def pages(self, item_id: str) -> list[tuple[IndexedPage, frozenset[str]]]:
         """Return each live version of a page with the ids of its chunks."""
         pages = []
         for number in list(self._live.get(item_id, {}).values()):
-            start, count, _ = self._puts[number]
+            start, count = self._puts[number][:2]
             pages.append((self._pages[number], frozenset(self._chunk_ids[start : start + count])))
         return pages
 
@@ -137,27 +167,34 @@ class ChunkTable:
         """Whether more than half of the table is dead."""
         return self._dead > COMPACT_ABOVE_ROWS and self._dead * 2 > len(self)
 
-    def live_puts(self, since: int = 0) -> Iterator[tuple[int, PutPage]]:
-        """Yield for every live page from a row on its first row, and the record that would put it."""
+    def live_puts(self, since: int = 0) -> Iterator[LivePut]:
+        """Yield every live page from a row on."""
         for number in sorted(number for versions in self._live.values() for number in versions.values()):
-            start, count, crc = self._puts[number]
+            start, count, crc, other_start, other_crc, has_other = self._puts[number]
             if start < since:
                 continue
             rows = slice(start, start + count)
             has_vector = tuple(map(bool, self._has_vector[rows]))
             first = self._numbers[start] if count else 0
-            yield start, PutPage(self._pages[number], first, tuple(self._chunk_ids[rows]), has_vector, crc)
+            chunks = tuple(self._chunk_ids[rows])
+            put = PutPage(self._pages[number], first, chunks, has_vector, crc, has_other, other_crc)
+            yield LivePut(start, other_start, put)
 
     def columns(self) -> ChunkColumns:
         """Return the table as it is now."""
         is_live = np.array(self._is_live, dtype=np.bool_)
         facets = list(self._facets)
+        other_rows = np.array(self._other_rows, dtype=np.int32)
+        is_other = np.zeros(len(is_live), dtype=np.bool_)
+        is_other[other_rows] = True
         return ChunkColumns(
             size=len(self),
             numbers=np.array(self._numbers, dtype=np.int64),
             page_of=np.array(self._page_of, dtype=np.int32),
             is_live=is_live,
             is_comparable=is_live & np.array(self._has_vector, dtype=np.bool_),
+            other_rows=other_rows,
+            is_other=is_live & is_other,
             dates=np.array(self._dates, dtype=np.float64),
             chunk_ids=self._chunk_ids,
             pages=self._pages,
@@ -169,7 +206,11 @@ class ChunkTable:
 
     def _put(self, record: PutPage) -> None:
         number, count = len(self._pages), len(record.chunks)
-        self._puts.append((len(self), count, record.vectors_crc))
+        place = _PutRows(
+            len(self), count, record.vectors_crc, len(self._other_rows), record.other_crc, record.has_other
+        )
+        self._puts.append(place)
+        self._other_rows.extend(len(self) + at for at, is_there in enumerate(record.has_other) if is_there)
         self._chunk_ids.extend(record.chunks)
         self._numbers.extend(range(record.first, record.first + count))
         self._page_of.extend([number] * count)
@@ -189,6 +230,6 @@ class ChunkTable:
             return
         if not versions:
             del self._live[item_id]
-        start, count, _ = self._puts[number]
+        start, count = self._puts[number][:2]
         self._is_live[start : start + count] = bytes(count)
         self._dead += count

@@ -31,6 +31,11 @@ def rows_path(folder: Path, epoch: int) -> Path:
     return folder / "vectors" / f"{epoch}.f32"
 
 
+def other_path(folder: Path, epoch: int) -> Path:
+    """Return the path of the vectors of other languages; only chunks that have one have a row."""
+    return folder / "vectors" / f"{epoch}.other.f32"
+
+
 def parse(vector: Vector, dimension: int | None) -> NDArray[np.float32]:
     """Return the numbers of a vector. Raises InvalidVector."""
     if dimension is None:
@@ -56,12 +61,21 @@ def pack(vectors: Sequence[Vector | None], dimension: int | None) -> bytes:
 
 def map_rows(folder: Path, state: ReplicaState) -> Matrix | None:
     """Map the committed rows into memory; None: a replica without vectors. Raises ReplicaBroken."""
-    path, shape = rows_path(folder, state.epoch), (state.rows, state.dimension or 0)
-    if state.dimension is None:
+    return _map(rows_path(folder, state.epoch), state.rows, state.dimension)
+
+
+def map_others(folder: Path, state: ReplicaState) -> Matrix | None:
+    """Map the committed vectors of other languages into memory; None: a replica without. Raises ReplicaBroken."""
+    return _map(other_path(folder, state.epoch), state.other_rows, state.other_dimension)
+
+
+def _map(path: Path, rows: int, dimension: int | None) -> Matrix | None:
+    if dimension is None:
         return None
+    shape = (rows, dimension)
     if not path.exists() or path.stat().st_size < 4 * math.prod(shape):
         raise ReplicaBroken(f"The search replica's vectors are shorter than they should be: {path}.")
-    if not state.rows:
+    if not rows:
         return np.empty(shape, dtype=np.float32)
     return np.memmap(path, dtype="<f4", mode="r", shape=shape).view(np.ndarray)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import NamedTuple, cast
 
 from core.keys import Keys
-from core.pages.stop_words import language_by_stop_words
-from core.search.io import replica_terms
+from core.models import VectorSpace
+from core.search.io import multilingual_embedder, replica_terms
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.embedders import open_embedder
 from core.search.io.live_pages import LivePage, LivePageReader
@@ -23,10 +23,12 @@ from core.search.io.replica_opener import ReplicaOpener, replica_folder
 from core.search.io.replica_snapshot import FUSION_DEPTH
 from core.search.io.replica_state import ReplicaBroken
 from core.search.io.vector_space import VectorSpaceStore, refusal
-from core.search.models import ChunkText, Hit, Hits, Query, SearchResponse, SearchResult
+from core.search.languages import all_models, language_of, models_of, speaks
+from core.search.models import ChunkText, Hit, Hits, Query, QueryVector, SearchResponse, SearchResult
 from core.search.protocols import Embedder, EmbedderUnavailable, Vector
 from core.search.query_arguments import MOST_CANDIDATES
 from core.search.results import Candidate, build_result, fold_duplicates, group_by_page
+from core.search.spaces import Spaces
 from core.settings import Settings
 from core.store import connect
 from core.store.connect import Client
@@ -53,11 +55,11 @@ async def open_searcher(
     """Open a searcher on this host's replica. `mend`: pages with damaged vectors or chunks are embedded again."""
     embedder, raw = open_embedder(settings), connect.open_raw(settings)
     try:
-        # Redis decides on the space, not the settings: two processes with other settings share this replica.
-        space = await VectorSpaceStore(client, keys).live()
+        # Redis decides on the spaces, not the settings: two processes with other settings share this replica.
+        spaces = await VectorSpaceStore(client, keys).live()
         contents = PageContentReader(client, raw, keys, embedder, mend=mend)
         with ReplicaOpener(replica_folder(settings)) as opener:
-            follower = ReplicaFollower(client, keys, contents, opener, await opener.open(space), space)
+            follower = ReplicaFollower(client, keys, contents, opener, await opener.open(spaces), spaces)
             try:
                 yield Searcher(client, keys, follower, embedder)
             finally:
@@ -65,6 +67,15 @@ async def open_searcher(
     finally:
         await embedder.close()
         await raw.aclose()
+
+
+class _Meaning(NamedTuple):
+    """A question as the models understand it."""
+
+    vector: Vector | None = None
+    other: QueryVector | None = None
+    by: str = BY_WORDS
+    """What is searched by, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,51 +110,71 @@ class Searcher:
         """
         if should_follow:
             await self.follower.catch_up()
-        vector, by = await self._embed(query)
-        live, is_foreign = await self._find_live(query, vector, now, should_follow)
+        live, by = await self._find_live(query, await self._embed(query), now, should_follow)
         pages = {item_id: page.page for item_id, page in live.pages.items()}
         results = [build_result(group, pages, live.texts, query.text) for group in live.groups[query.start : query.end]]
         results = await self._with_details([result for result in results if result.passages], live.pages)
         if query.nest_images:
             results = [replace(result, images=await self._images(result.page.item_id)) for result in results]
-        by = FOREIGN if is_foreign else by
         by += BUILDING * self.follower.is_building if should_follow else BEHIND
         return SearchResponse(tuple(results), live.total, live.has_more, by, pending=await self._queue.count())
 
-    async def _embed(self, query: Query) -> tuple[Vector | None, str]:
-        """Return the vector of the query; None, and why, where only words are searched."""
-        languages = self._embedder.languages
+    async def _embed(self, query: Query) -> _Meaning:
+        """Return the question as the models understand it, or why only words are searched."""
         if query.lexical_weight >= 1.0 or not query.text.strip():
-            return None, BY_WORDS
+            return _Meaning(by=BY_WORDS)
         if replica_terms.is_quoted(query.text):
-            return None, QUOTED
-        if languages is not None and _is_foreign(language_by_stop_words(query.text), languages):
-            return None, FOREIGN
+            return _Meaning(by=QUOTED)
         try:
-            await self._embedder.prepare()
-            space, live_space = self._embedder.space, self.follower.space
-            if space is None:
-                return None, f"{BY_WORDS} (EMBEDDER is none)"
-            if live_space is None:
-                return None, f"{BY_WORDS} (nothing is embedded yet)"
-            if live_space.name != space.name:
-                return None, f"{BY_WORDS} ({refusal(live_space.name, space)})"
-            return (await self._embedder.embed([query.text]))[0], BY_BOTH
+            return await self._understand(query.text, language_of(query.text))
         except EmbedderUnavailable as error:
-            return None, f"{BY_WORDS} ({error})"
+            return _Meaning(by=f"{BY_WORDS} ({error})")
+
+    async def _understand(self, text: str, language: str) -> _Meaning:
+        """Ask the models that speak a language, and whose space has pages; where it is not known, all of them."""
+        main, companion = self._embedder, self._embedder.companion
+        asked = models_of(main, language) if language else all_models(main)
+        if not asked:
+            return _Meaning(by=_unspoken(main, language))
+        vector = None
+        if main in asked:
+            await main.prepare()
+            if reason := self._reason_for_words(main.space):
+                return _Meaning(by=reason)
+            vector = (await main.embed([text]))[0]
+        other = None
+        if companion in asked and companion and companion.languages and self._has_pages_of(companion):
+            # A page that both know is compared by the main one, if that speaks the language of the question.
+            known = main.languages if vector is not None else None
+            other = QueryVector((await companion.embed([text]))[0], companion.languages - (known or frozenset()))
+        by = BY_BOTH if vector is not None or other else f"{BY_WORDS} (no page in other languages is embedded yet)"
+        return _Meaning(vector, other, by)
+
+    def _reason_for_words(self, space: VectorSpace | None) -> str:
+        """Return why the vectors of the main model cannot be used; empty: they can."""
+        live = self.follower.spaces
+        if space is None:
+            return f"{BY_WORDS} (EMBEDDER is none)"
+        if not live:
+            return f"{BY_WORDS} (nothing is embedded yet)"
+        return f"{BY_WORDS} ({refusal(live.name, Spaces([space]))})" if live.main != space else ""
+
+    def _has_pages_of(self, companion: Embedder) -> bool:
+        snapshot = self.follower.replica.snapshot()
+        return companion.space in self.follower.spaces and snapshot is not None and snapshot.has_others
 
     async def _find_live(
-        self, query: Query, vector: Vector | None, now: float, should_follow: bool
-    ) -> tuple[_LiveGroups, bool]:
+        self, query: Query, meaning: _Meaning, now: float, should_follow: bool
+    ) -> tuple[_LiveGroups, str]:
         """Search until the replica is no longer behind: a page that was swapped meanwhile is found in its new version.
 
-        The flag says whether meaning was left out, since the model does not understand the language.
+        Also return what it was searched by.
         """
         repairs = 0
         for _ in range(MOST_ATTEMPTS):
             try:
                 checkpoint = self.follower.replica.checkpoint
-                hits, is_foreign = await self._hits(query, vector)
+                hits, by = await self._hits(query, meaning)
                 live = await self._check_live(hits, query, now)
             except ReplicaBroken as broken:
                 repairs += 1
@@ -156,21 +187,44 @@ class Searcher:
             await self.follower.catch_up()
             if self.follower.replica.checkpoint == checkpoint:  # neither we nor another process knows more
                 break
-        return live, is_foreign
+        return live, by
 
-    async def _hits(self, query: Query, vector: Vector | None) -> tuple[Hits, bool]:
-        """Return the best chunks, and whether meaning was left out, since the model does not understand the language.
+    async def _hits(self, query: Query, meaning: _Meaning) -> tuple[Hits, str]:
+        """Return the best chunks, and what they were searched by.
 
-        A page in another language is found by its words alone; so is everything for a query in another language, which
-        the best hits by words tell where the query itself does not.
+        A page in a language that no model speaks is found by its words alone; so is everything for a query in such a
+        language, which the best hits by words tell where the query itself does not.
         """
-        replica, languages = self.follower.replica, self._embedder.languages
+        hits = await self._search(query, meaning)
+        if meaning.vector is None or self._embedder.languages is None or language_of(query.text):
+            return hits, meaning.by
+        language = _language_of_hits(hits, self._embedder.languages) or self._other_language(hits)
+        if not language:
+            return hits, meaning.by
+        by_others = await self._understood_by_others(query.text, language)
+        return await self._search(query, by_others), by_others.by
+
+    def _other_language(self, hits: Hits) -> str:
+        """Return a language of the other model for a question whose words occur nowhere, if that model knows all pages:
+        such a question is rather in a language that no page is in."""
+        companion, main = self._embedder.companion, self._embedder.languages or frozenset()
+        is_unknown = not any(hit.lexical > 0 for hit in hits)
+        knows_all = companion is not None and companion.languages is not None and main <= companion.languages
+        return min(companion.languages - main) if is_unknown and knows_all and companion and companion.languages else ""
+
+    async def _understood_by_others(self, text: str, language: str) -> _Meaning:
+        """Return the question as the model of other languages understands it; without meaning if it does not."""
+        companion = self._embedder.companion
+        if companion is None or not speaks(companion, language):
+            return _Meaning(by=FOREIGN)
+        return await self._understand(text, language)
+
+    async def _search(self, query: Query, meaning: _Meaning) -> Hits:
         limit = CANDIDATES if query.end <= FIRST_RESULTS else MOST_CANDIDATES
-        if vector is not None:
-            hits = await replica.search(query.text, vector, query.filters, limit, query.lexical_weight, languages)
-            if languages is None or not _are_foreign(query.text, hits, languages):
-                return hits, False
-        return await replica.search(query.text, None, query.filters, limit), vector is not None
+        replica, weight, languages = self.follower.replica, query.lexical_weight, self._embedder.languages
+        if meaning.vector is None and meaning.other is None:
+            return await replica.search(query.text, None, query.filters, limit)
+        return await replica.search(query.text, meaning.vector, query.filters, limit, weight, languages, meaning.other)
 
     async def _check_live(self, hits: Hits, query: Query, now: float) -> _LiveGroups:
         """Ask Redis which pages are live, down to the page of results that is asked for."""
@@ -219,16 +273,17 @@ class Searcher:
         return tuple(dict(zip(names, row, strict=True)) for row in rows if row[0])
 
 
-def _is_foreign(language: str, model_languages: frozenset[str]) -> bool:
-    """Whether the model does not understand a language; empty: not known, and in Latin letters."""
-    return bool(language) and language not in model_languages
+def _unspoken(embedder: Embedder, language: str) -> str:
+    """Say why a question in this language is searched by words."""
+    is_missing = embedder.companion is None and language in multilingual_embedder.LANGUAGES
+    return f"{BY_WORDS} ({multilingual_embedder.MISSING})" if is_missing else FOREIGN
 
 
-def _are_foreign(query: str, hits: Sequence[Hit], model_languages: frozenset[str]) -> bool:
-    """Whether the best hits by words are in languages that the model does not understand, and the query may be too."""
-    if language_by_stop_words(query) in model_languages:
-        return False
+def _language_of_hits(hits: Sequence[Hit], main_languages: frozenset[str]) -> str:
+    """Return the language of the best hits by words, if it is one that the main model does not understand."""
     best = sorted((hit for hit in hits if hit.lexical > 0), key=lambda hit: -hit.lexical)[:LANGUAGE_SAMPLE_HITS]
-    foreign = [hit.lexical for hit in best if hit.page and _is_foreign(hit.page.detected_language, model_languages)]
-    is_first = bool(foreign) and foreign[0] == best[0].lexical
-    return is_first or 2 * sum(foreign) > sum(hit.lexical for hit in best)
+    foreign = [hit for hit in best if hit.page and hit.page.detected_language not in ("", *main_languages)]
+    is_first = bool(foreign) and foreign[0].lexical == best[0].lexical
+    if is_first or 2 * sum(hit.lexical for hit in foreign) > sum(hit.lexical for hit in best):
+        return foreign[0].page.detected_language if foreign[0].page else ""
+    return ""

@@ -10,22 +10,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 from core.errors import FreshetError
 from core.keys import Keys
-from core.models import Chunk, VectorSpace
+from core.models import Chunk
 from core.registry.io.item_queries import ItemQueries
 from core.registry.io.items import ItemStore
 from core.registry.record import MAY_HAVE_TEXT
+from core.search.io.chunk_remover import ChunkRefs
 from core.search.io.chunk_store import ChunkStore
-from core.search.io.embed_run import TEXTS_AT_ONCE, cut, text_for_model
+from core.search.io.embed_run import TEXTS_AT_ONCE, text_for_model
 from core.search.io.live_pages import LivePageReader, LiveText
 from core.search.io.vector_space import VectorSpaceStore
+from core.search.languages import all_models, cut, language_of, models_of, spaces_of
 from core.search.protocols import Embedder, EmbedderUnavailable
+from core.search.spaces import Spaces
 from core.store import connect
 from core.store.connect import Client
 
@@ -59,7 +62,7 @@ class NothingToMigrate(FreshetError):
 
 @dataclass(slots=True)
 class MigrationEstimate:
-    """Chunks of all texts, and those whose vector in the new space is there."""
+    """Vectors of all chunks, and those that are there in the new spaces."""
 
     items: int = 0
     chunks: int = 0
@@ -67,7 +70,7 @@ class MigrationEstimate:
 
 
 class Migration:
-    """Moves from whatever space the store is in to the embedder's."""
+    """Moves from whatever spaces the store is in to those of the embedder and its companion."""
 
     def __init__(
         self, client: Client, keys: Keys, store: ChunkStore, embedder: Embedder, sleep: Sleep = asyncio.sleep
@@ -80,19 +83,27 @@ class Migration:
         self._texts = LivePageReader(client, keys)
         self._queries = ItemQueries(client, keys)
         self._spaces = VectorSpaceStore(client, keys)
+        self._stored: ChunkRefs = {}
+        """The chunks that the pages of a batch have now."""
 
-    async def space(self) -> VectorSpace | None:
-        """Return the space to move to; None: to no vectors. Raises EmbedderUnavailable."""
-        await self._with_retries(self._embedder.prepare, LONGEST_FIRST_WAIT_SECONDS)
-        return self._embedder.space
+    async def spaces(self) -> Spaces:
+        """Return the spaces to move to; none: to no vectors. Raises EmbedderUnavailable."""
+        for model in all_models(self._embedder):
+            await self._with_retries(model.prepare, LONGEST_FIRST_WAIT_SECONDS)
+        return spaces_of(all_models(self._embedder))
 
     async def estimate(self) -> MigrationEstimate:
         """Count how much there is to do; changes nothing."""
-        space = await self.space()
+        await self.spaces()
         estimate = MigrationEstimate(items=sum([await self._queries.count(status) for status in MAY_HAVE_TEXT]))
-        async for chunks, known in self._batches(space):
-            estimate.chunks += len(chunks)
-            estimate.cached += sum(chunk.text_hash in known for chunk, _ in chunks)
+        async for batch in self._batches():
+            estimate.chunks += sum(len(chunks) for chunks in batch.values())
+            known = [await self._known(model, chunks) for model, chunks in batch.items()]
+            estimate.cached += sum(
+                chunk.text_hash in vectors
+                for chunks, vectors in zip(batch.values(), known, strict=True)
+                for chunk, _ in chunks
+            )
         return estimate
 
     async def run(self, report_progress: Callable[[int], object] = _ignore, go_on: GoOn = _go_on) -> tuple[int, int]:
@@ -102,56 +113,83 @@ class Migration:
         to the model: it may wait, or raise to stop. Raises NothingToMigrate where there are no vectors and none are
         wanted.
         """
-        space, before = await self.space(), await self._spaces.current()
+        spaces, before = await self.spaces(), await self._spaces.current()
         made = 0
         for _ in range(MOST_ROUNDS):
-            new = await self.build(space, report_progress, go_on) if space else 0
+            new = await self.build(report_progress, go_on) if spaces else 0
             made += new
             if not new:
                 break
             report_progress = _ignore
-        await self._spaces.cut_over(space)
-        waiting = await self._spaces.make_all_due(space, await connect.now(self._client))
-        if not (space or before or waiting):
+        await self._spaces.cut_over(spaces)
+        waiting = await self._make_due()
+        if not (spaces or before or waiting):
             raise NothingToMigrate("EMBEDDER is none: there are no vectors to build, search goes by words at once.")
-        log.info("🔀 The live vectors are of %s now", space.name if space else "no model")
+        log.info("🔀 The live vectors are of %s now", spaces.name or "no model")
         return made, waiting
 
-    async def build(self, space: VectorSpace, report_progress: Callable[[int], object], go_on: GoOn = _go_on) -> int:
-        """Embed into the cache what is not there; return how many chunks."""
+    async def build(self, report_progress: Callable[[int], object], go_on: GoOn = _go_on) -> int:
+        """Embed into the cache what is not there; return how many vectors were made."""
         made = 0
-        async for chunks, known in self._batches(space):
+        async for batch in self._batches():
             await go_on()
-            new = {chunk.text_hash: (chunk, text) for chunk, text in chunks if chunk.text_hash not in known}
-            for start in range(0, len(new), TEXTS_AT_ONCE):
-                await go_on()
-                hashes = list(new)[start : start + TEXTS_AT_ONCE]
-                texts = [text_for_model(*new[text_hash], self._embedder) for text_hash in hashes]
-                vectors = await self._with_retries(partial(self._embedder.embed, texts), LONGEST_WAIT_SECONDS)
-                await self._store.remember(space, dict(zip(hashes, vectors, strict=True)))
-            made += len(new)
-            report_progress(len(chunks))
+            for model, chunks in batch.items():
+                known = await self._known(model, chunks)
+                new = {chunk.text_hash: (chunk, text) for chunk, text in chunks if chunk.text_hash not in known}
+                made += await self._embed(model, new, go_on)
+                report_progress(len(chunks))
         return made
 
-    async def _batches(
-        self, space: VectorSpace | None
-    ) -> AsyncIterator[tuple[list[tuple[Chunk, LiveText]], dict[str, bytes]]]:
-        """Yield the chunks of all live texts, each with its text, and the vectors of the space that are there."""
+    async def _embed(self, model: Embedder, new: Mapping[str, tuple[Chunk, LiveText]], go_on: GoOn) -> int:
+        """Embed chunks into the cache, by text hash."""
+        for start in range(0, len(new), TEXTS_AT_ONCE):
+            await go_on()
+            hashes = list(new)[start : start + TEXTS_AT_ONCE]
+            texts = [text_for_model(*new[text_hash], model) for text_hash in hashes]
+            vectors = await self._with_retries(partial(model.embed, texts), LONGEST_WAIT_SECONDS)
+            if model.space:
+                await self._store.remember(model.space, dict(zip(hashes, vectors, strict=True)))
+        return len(new)
+
+    async def _known(self, model: Embedder, chunks: Sequence[tuple[Chunk, LiveText]]) -> dict[str, bytes]:
+        """Return the vectors of chunks that are there in the space of the model, by text hash."""
+        if model.space is None:
+            return {}
+        return await self._store.vectors([chunk for chunk, _ in chunks], model.space, self._stored)
+
+    async def _batches(self) -> AsyncIterator[dict[Embedder, list[tuple[Chunk, LiveText]]]]:
+        """Yield the chunks of all live texts, each with its text, by the models that speak its language."""
         for status in MAY_HAVE_TEXT:
             # All ids first, since a set that is changed while it is scanned may hide some.
             ids = list(dict.fromkeys([item_id async for some in self._queries.of_status(status) for item_id in some]))
             for start in range(0, len(ids), ITEMS_AT_ONCE):
-                items = await self._items.read(ids[start : start + ITEMS_AT_ONCE])
-                texts = await self._texts.read_texts([item for item in items if item and not item.alias_of])
-                chunks = [
-                    (chunk, text)
-                    for item_id, text in texts.items()
-                    for chunk in cut(item_id, text.markdown, self._embedder)
-                ]
+                texts = await self._read_texts(ids[start : start + ITEMS_AT_ONCE])
+                batch: dict[Embedder, list[tuple[Chunk, LiveText]]] = {}
+                for item_id, text in texts.items():
+                    language = language_of(text.markdown, text.stated_language)
+                    models = models_of(self._embedder, language)
+                    chunks = cut(item_id, text.markdown, language, self._embedder) if models else []
+                    for model in models:
+                        batch.setdefault(model, []).extend((chunk, text) for chunk in chunks)
                 stored = await self._store.remover.stored(list(texts))
-                refs = {name: ref for page in stored.values() for name, ref in page.items()}
-                known = await self._store.vectors([chunk for chunk, _ in chunks], space, refs) if space else {}
-                yield chunks, known
+                self._stored = {name: ref for page in stored.values() for name, ref in page.items()}
+                yield batch
+
+    async def _make_due(self) -> int:
+        """Queue every page whose chunks are not in the spaces of its language; return how many."""
+        waiting, now = 0, await connect.now(self._client)
+        async for item_ids in self._spaces.may_be_indexed():
+            texts = await self._read_texts(item_ids)
+            wanted = {
+                item_id: spaces_of(models_of(self._embedder, language_of(text.markdown, text.stated_language))).name
+                for item_id, text in texts.items()
+            }
+            waiting += await self._spaces.make_due(list(texts), now, wanted)
+        return waiting
+
+    async def _read_texts(self, item_ids: Sequence[str]) -> dict[str, LiveText]:
+        items = await self._items.read(list(item_ids))
+        return await self._texts.read_texts([item for item in items if item and not item.alias_of])
 
     async def _with_retries(self, ask: Callable[[], Awaitable[_T]], longest_seconds: float) -> _T:
         """Wait for a model that is unavailable for a moment; for longer, its error ends the run."""

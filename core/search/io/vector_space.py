@@ -1,24 +1,27 @@
-"""Which vector space the store is in. Vectors of two spaces are never compared (docs/architecture.md#vector-spaces).
+"""Which vector spaces the store is in. Vectors of two spaces are never compared (docs/architecture.md#vector-spaces).
 
-A new space is built next to the live one, in the cache of vectors; the cut-over is one step. After it the pages are
-made due, so that workers take their new vectors out of the cache. A store without vectors gets its first ones likewise,
-and one that should have none any more loses them: `None` is the space of no vectors.
+The main model has one, and that of other languages another, if its package is installed. A new space is built next to
+the live one, in the cache of vectors; the cut-over is one step. After it the pages are made due, so that workers take
+their new vectors out of the cache. A store without vectors gets its first ones likewise, and one that should have none
+any more loses them.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import cast
 
 from core.errors import SettingsError
 from core.keys import Keys
-from core.models import VectorSpace
 from core.registry.record import Status
-from core.search.protocols import MOST_DIMENSIONS
+from core.search.spaces import Spaces, parse_spaces
 from core.store import scanning
 from core.store.connect import Client
 from core.store.packing import packed_json
 from core.store.pipeline import read_many
+
+log = logging.getLogger("embed")
 
 SPACE_FIELD = "space"
 
@@ -27,16 +30,19 @@ _INDEXED = ("indexedHash", "parentPageId", "aliasOf")
 MAY_BE_INDEXED = (Status.INDEXED, Status.ERROR, Status.OUT_OF_SCOPE)
 """Statuses of pages whose chunks search may have; what is Crawled waits already."""
 
-# KEYS pairs of record and chunk list · ARGV[1] JSON: ids, space, now, two statuses with the keys of their sets, the key
-# of what waits, how chunk keys begin. How many were changed. Twice is once: what waits already has no indexedHash.
-# What is in trouble stays so, and its text waits all the same.
+# KEYS pairs of record and chunk list · ARGV[1] JSON: ids, the spaces that each should be in (or for all of them those
+# that any may be in), now, two statuses with the keys of their sets, the key of what waits, how chunk keys begin.
+# How many were changed. Twice is once: what waits already has no indexedHash. What is in trouble stays so, and its text
+# waits all the same.
 _MAKE_DUE = """
 local call = redis.call
 local args = cjson.decode(ARGV[1])
 local changed = 0
-local function is_of_another(chunks)
+local function is_of_another(id, chunks)
   for _, name in ipairs(call('ZRANGE', chunks, 0, -1)) do
-    if call('HGET', args.chunk .. name, 'space') ~= args.space then return true end
+    local space = call('HGET', args.chunk .. name, 'space') or ''
+    local wanted = args.wanted[id]
+    if wanted and space ~= wanted or not wanted and not args.known[space] then return true end
   end
   return false
 end
@@ -44,7 +50,7 @@ for i, id in ipairs(args.ids) do
   local record, chunks = KEYS[2 * i - 1], KEYS[2 * i]
   local status, known = unpack(call('HMGET', record, 'status', 'indexedHash'))
   local is_indexed = status == args.indexed
-  if (is_indexed or (known and known ~= '')) and (args.is_damaged or is_of_another(chunks)) then
+  if (is_indexed or (known and known ~= '')) and (args.is_damaged or is_of_another(id, chunks)) then
     call('HSET', record, 'indexedHash', '')
     if is_indexed then
       call('HSET', record, 'status', args.crawled)
@@ -59,83 +65,112 @@ return changed
 """
 
 
+# KEYS[1] a hash · ARGV field, value before, value after.
+_REPLACE = """
+if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) end
+return 1
+"""
+
+
 class VectorSpaceStore:
-    """Reads and changes the space of the live index."""
+    """Reads and changes the spaces of the live index."""
 
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
     async def current(self) -> str:
-        """Return the name of the live space; empty: nothing was ever embedded."""
+        """Return the name of the live spaces; empty: nothing was ever embedded."""
         return str(await self._client.hget(self._keys.version, SPACE_FIELD) or "")
 
-    async def live(self) -> VectorSpace | None:
-        """Return the live space; None: nothing was ever embedded."""
-        return parse_name(await self.current())
+    async def live(self) -> Spaces:
+        """Return the live spaces; empty: nothing was ever embedded."""
+        return parse_spaces(await self.current())
 
-    async def claim(self, space: VectorSpace | None, now: float) -> None:
-        """Make this the live space of a store without vectors. Raises SettingsError if another one is live."""
+    async def claim(self, spaces: Spaces, now: float) -> str:
+        """Make these the live spaces of a store without vectors, add that of other languages to those of a store that
+        lacks it; return the name of what is live now. Raises SettingsError if another main space is live."""
         current = await self.current()
-        if space is not None and not current:
+        if spaces and not current:
             # Before, so that after a crash in between the next worker begins again; and once more for what a worker
             # without vectors swapped in meanwhile. Search goes on by words.
-            await self.make_all_due(space, now)
-            await self._client.hsetnx(self._keys.version, SPACE_FIELD, space.name)
-            await self.make_all_due(space, now)
+            await self.make_all_due(spaces, now)
+            await self._client.hsetnx(self._keys.version, SPACE_FIELD, spaces.name)
+            await self.make_all_due(spaces, now)
             current = await self.current()
-        if current != (space.name if space else ""):
-            raise SettingsError(refusal(current, space) if space else without_vectors(current))
+        live = parse_spaces(current)
+        is_extended = len(live) == 1 and not live.has_all(spaces)
+        if live.main != spaces.main or not (live.has_all(spaces) or is_extended):
+            raise SettingsError(refusal(current, spaces) if spaces else without_vectors(current))
+        return await self._add(current, spaces) if is_extended else current
 
-    def expectation(self, space: VectorSpace | None) -> tuple[str, ...]:
-        """Return what a commit expects: that the live space is still this one."""
-        return (self._keys.version, SPACE_FIELD, space.name if space else "0")
+    async def _add(self, before: str, spaces: Spaces) -> str:
+        """Add the space of other languages, unless somebody changed the live ones; return the name of these."""
+        await self._client.eval(_REPLACE, 1, self._keys.version, SPACE_FIELD, before, spaces.name)
+        log.info(
+            "🌍 Pages in other languages than English get vectors too from now on; those that are there already "
+            "by `freshet reindex --embeddings`"
+        )
+        return await self.current()
 
-    async def cut_over(self, space: VectorSpace | None) -> None:
-        """Make this the live space, and end the pause of workers that were refused for it."""
+    def expectation(self, live_name: str) -> tuple[str, ...]:
+        """Return what a commit expects: that the live spaces are still these."""
+        return (self._keys.version, SPACE_FIELD, live_name or "0")
+
+    async def cut_over(self, spaces: Spaces) -> None:
+        """Make these the live spaces, and end the pause of workers that were refused for them."""
         async with self._client.pipeline(transaction=True) as pipe:
-            if space is None:
-                pipe.hdel(self._keys.version, SPACE_FIELD)
+            if spaces:
+                pipe.hset(self._keys.version, SPACE_FIELD, spaces.name)
             else:
-                pipe.hset(self._keys.version, SPACE_FIELD, space.name)
+                pipe.hdel(self._keys.version, SPACE_FIELD)
             pipe.delete(self._keys.embed_away)
             await pipe.execute()
 
-    async def make_all_due(self, space: VectorSpace | None, now: float) -> int:
-        """Queue every page with chunks that are not of this space for embedding; return how many."""
-        return sum([await self.make_due(item_ids, space, now) async for item_ids in self._may_be_indexed()])
+    async def make_all_due(self, spaces: Spaces, now: float) -> int:
+        """Queue every page with chunks that are in none of these spaces for embedding; return how many."""
+        known = known_names(spaces)
+        return sum([await self.make_due(item_ids, now, known=known) async for item_ids in self.may_be_indexed()])
 
     async def rebuild_all(self, now: float, should_stop: Callable[[], bool] = lambda: False) -> AsyncIterator[int]:
         """Queue every page for embedding, whatever its chunks say; yield how many each batch had.
 
         A worker cuts the text anew and swaps the new chunks in; until then search has the old ones.
         """
-        space = await self.live()
-        async for item_ids in self._may_be_indexed():
+        async for item_ids in self.may_be_indexed():
             if should_stop():
                 return
             rows = await read_many(self._client, [("HMGET", self._keys.item(one), *_INDEXED) for one in item_ids])
             # Images and aliases have no text of their own.
             pages = [one for one, row in zip(item_ids, rows, strict=True) if row[0] and not (row[1] or row[2])]
-            yield await self.make_due(pages, space, now, is_damaged=True)
+            yield await self.make_due(pages, now, is_damaged=True)
 
-    async def _may_be_indexed(self) -> AsyncIterator[list[str]]:
+    async def may_be_indexed(self) -> AsyncIterator[list[str]]:
+        """Yield the ids of all pages whose chunks search may have, in batches."""
         for status in MAY_BE_INDEXED:
             async for item_ids in scanning.set_members(self._client, self._keys.status(str(status)), BATCH):
                 yield item_ids
 
     async def make_due(
-        self, item_ids: Sequence[str], space: VectorSpace | None, now: float, *, is_damaged: bool = False
+        self,
+        item_ids: Sequence[str],
+        now: float,
+        wanted: Mapping[str, str] | None = None,
+        *,
+        known: Sequence[str] = (),
+        is_damaged: bool = False,
     ) -> int:
-        """Queue those of the pages that have chunks of another space for embedding; return how many.
+        """Queue those of the pages for embedding that have chunks of other spaces than wanted; return how many.
 
-        `is_damaged`: queue all of them, whatever their chunks say.
+        `wanted`: the name of the spaces by item id; for others any of the `known` ones will do. `is_damaged`: queue all
+        of them, whatever their chunks say.
         """
         if not item_ids:
             return 0
         args = {
             "ids": list(item_ids),
-            "space": space.name if space else "",
+            "wanted": dict(wanted or {}),
+            "known": dict.fromkeys(known, True),
             "now": f"{now:.3f}",
             "indexed": str(Status.INDEXED),
             "crawled": str(Status.CRAWLED),
@@ -149,10 +184,15 @@ class VectorSpaceStore:
         return int(cast(int, await self._client.eval(_MAKE_DUE, len(keys), *keys, packed_json(args))))
 
 
-def refusal(current: str, space: VectorSpace) -> str:
-    """Explain why vectors of this space are not used now, and what to do."""
+def known_names(spaces: Spaces) -> tuple[str, ...]:
+    """Return the names that chunks may have of these spaces: one, or all of them."""
+    return tuple(dict.fromkeys((spaces.name, *(space.name for space in spaces))))
+
+
+def refusal(current: str, spaces: Spaces) -> str:
+    """Explain why vectors of these spaces are not used now, and what to do."""
     return (
-        f"This store's vectors are of {current}, the settings ask for {space.name}; they cannot be compared. "
+        f"This store's vectors are of {current}, the settings ask for {spaces.name}; they cannot be compared. "
         "`python -m scripts.reindex --embeddings` builds the new ones beside the old and then changes over."
     )
 
@@ -163,11 +203,3 @@ def without_vectors(current: str) -> str:
         f"This store's vectors are of {current}, and EMBEDDER is none: pages would be lost to search by meaning. "
         "Set EMBEDDER back to what made them; or `EMBEDDER=none python -m scripts.reindex --embeddings` does without."
     )
-
-
-def parse_name(name: str) -> VectorSpace | None:
-    """Return the space of this name, as `VectorSpace.name` spells it; None if it is no such name."""
-    model, dimension, chunker = ["", "", *name.rsplit("-", 2)][-3:]
-    if not (dimension.isdecimal() and 0 < int(dimension) <= MOST_DIMENSIONS and chunker.startswith("c")):
-        return None
-    return VectorSpace(model, int(dimension), chunker[1:])

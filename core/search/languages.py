@@ -1,0 +1,74 @@
+"""Which language a text is in, and which models speak it. A page gets vectors of every model that does."""
+
+from __future__ import annotations
+
+import re
+
+from core.models import Chunk
+from core.pages.stop_words import SAMPLE_CHARS, UNKNOWN_SCRIPT, language_by_stop_words
+from core.search import chunking
+from core.search.chunking import BY_LETTERS, ChunkSize
+from core.search.protocols import Embedder
+from core.search.spaces import Spaces
+
+MAIN_LANGUAGE = "en"
+"""A text in Latin letters whose language cannot be told is treated as this one."""
+
+# In this order: Japanese has Chinese letters too.
+_SCRIPTS = (
+    ("ja", re.compile(r"[\u3040-\u30ff]")),
+    ("ko", re.compile(r"[\uac00-\ud7af\u1100-\u11ff]")),
+    ("zh", re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")),
+    ("ru", re.compile(r"[\u0400-\u04ff]")),
+    ("ar", re.compile(r"[\u0600-\u06ff]")),
+    ("th", re.compile(r"[\u0e00-\u0e7f]")),
+)
+
+
+def language_of(text: str, stated: str = "") -> str:
+    """Return the language of a text by its words and letters; empty if nothing can be told of Latin letters."""
+    language = language_by_stop_words(text, _primary(stated))
+    if language != UNKNOWN_SCRIPT:
+        return language
+    # The language that most often has these letters: a model of it at least knows the letters.
+    sample = text[:SAMPLE_CHARS]
+    return next((name for name, letters in _SCRIPTS if letters.search(sample)), UNKNOWN_SCRIPT)
+
+
+def speaks(embedder: Embedder, language: str) -> bool:
+    """Whether a model understands a language; all do if it is not known which they understand."""
+    return embedder.languages is None or (language or MAIN_LANGUAGE) in embedder.languages
+
+
+def models_of(embedder: Embedder, language: str) -> tuple[Embedder, ...]:
+    """Return the models that speak a language, the main one first; none if none does."""
+    models = (embedder, embedder.companion)
+    return tuple(model for model in models if model is not None and speaks(model, language))
+
+
+def all_models(embedder: Embedder) -> tuple[Embedder, ...]:
+    """Return the main model and that of other languages, if there is one."""
+    return (embedder,) if embedder.companion is None else (embedder, embedder.companion)
+
+
+def spaces_of(models: tuple[Embedder, ...]) -> Spaces:
+    """Return the spaces of these models, which were prepared; without those that make no vectors."""
+    return Spaces(model.space for model in models if model.space is not None)
+
+
+def chunk_size(embedder: Embedder, language: str) -> ChunkSize:
+    """Return how long the chunks of a text in this language are."""
+    if embedder.counts_english and (language or MAIN_LANGUAGE) != MAIN_LANGUAGE:
+        return BY_LETTERS
+    return ChunkSize(embedder.count_tokens, embedder.most_tokens)
+
+
+def cut(item_id: str, markdown: str, language: str, embedder: Embedder) -> list[Chunk]:
+    """Cut a text in this language into chunks as long as the embedder likes them."""
+    size = chunk_size(embedder, language)
+    return chunking.chunks(item_id, markdown, size.count, size.most, size.version)
+
+
+def _primary(code: str) -> str:
+    """Return `de` of `de-AT`."""
+    return code.lower().partition("-")[0].partition("_")[0]
