@@ -216,8 +216,8 @@ async def _written(settings: Settings, texts: list[str], matrix: NDArray[np.floa
         pages: dict[str, list[Chunk]] = {}
         for n, chunk in made.items():
             pages.setdefault(f"url_{n // CHUNKS_PER_PAGE:026d}", []).append(chunk)
-        vectors = {chunk.text_hash: matrix[n].tobytes() for n, chunk in made.items()}
-        await store.write(pages, store_search.SPACE, vectors)
+        vectors = {chunk.id: (store_search.SPACE.name, matrix[n].tobytes()) for n, chunk in made.items()}
+        await store.write(pages, vectors)
         for item_id, page in pages.items():
             await leases.run(store.swap(Item(item_id, content_hash="v1"), page, {}, 1.7e9))
     stored = await client.hget(KEYS.embed_stats, "chunks")

@@ -45,6 +45,9 @@ class GivenVectors:
 
     space = SPACE
     languages = frozenset({"en"})
+    companion = None
+    counts_english = True
+    prefix_tokens = 24
     most_tokens = 230
 
     def __init__(self, vectors: Sequence[bytes]) -> None:
