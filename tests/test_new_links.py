@@ -17,6 +17,7 @@ from core.store.connect import Client
 
 NOW = 1_700_000_000.0
 OLD = [f"https://a.example/{n}" for n in range(5)]
+MANY = [f"https://many.example/{n}" for n in range(scanning.SMALL_STORE_KEYS)]
 CATEGORIES = ["tech", "world"]
 
 
@@ -54,9 +55,9 @@ class Links:
 @pytest.fixture
 async def links(redis: Client, keys: Keys, settings: Settings) -> Links:
     made = Links(redis, keys, settings)
-    await redis.mset({f"filler:{n}": "" for n in range(scanning.SMALL_STORE_KEYS)})
     await made.see(OLD, NOW - 86_400)
-    await made.attempt(*OLD)
+    await made.see(MANY, NOW - 86_400, ["world"])
+    await made.attempt(*OLD, *MANY)
     await made.run(NOW)
     return made
 
@@ -67,7 +68,7 @@ async def test_known_links_are_not_compared_again(links: Links) -> None:
     new = await links.run(NOW + 60)
     after = (await links.client.info("commandstats")).get("cmdstat_sscan", {}).get("calls", 0)
 
-    assert (new.known, new.links, before) == (len(OLD), {}, after)
+    assert (new.known, new.links, before) == (len(OLD) + len(MANY), {}, after)
     assert await links.full_ts() == NOW
 
 

@@ -13,16 +13,11 @@ from core.store.connect import Client, texts
 
 AT_ONCE = 1_000
 SMALL_STORE_KEYS = 20_000
-"""Below this a look at everything costs nothing and is done every time; above, hourly."""
+"""Below so many keys, or members of sets, a look at all costs nothing and is done every time; above, hourly."""
 FULL_EVERY_SECONDS = 3_600.0
 
 Step = Callable[[int], Awaitable[tuple[Any, Any]]]
 """Makes one call: takes the cursor, returns the next cursor and a batch."""
-
-
-async def is_small_store(client: Client) -> bool:
-    """Return whether the store is so small that everything may be looked at every time."""
-    return int(await client.dbsize()) < SMALL_STORE_KEYS
 
 
 async def keys(client: Client, pattern: str, count: int = AT_ONCE, kind: str | None = None) -> AsyncIterator[list[str]]:

@@ -1,7 +1,7 @@
 """Find the links that the canonical fetcher has to fetch: in link sets and not attempted, or due for another try.
 
-In a small store every link is compared with what was attempted. In a large one a run that left no link over leaves a
-mark, and the next run looks only at links that were seen since, and at retries. All links are compared again hourly,
+Fewer than 20,000 links are all compared with what was attempted. With more, a run that left no link over leaves a mark,
+and the next run looks only at links that were seen since, and at retries. All links are compared again hourly,
 after a command that made links new again, and while a set has links without a last-seen time, which someone added by
 hand. So a link whose attempt aged out after 30 days may wait for another hour.
 
@@ -72,7 +72,8 @@ class LinkFinder:
         # Read first: a reset from now on is for the next run.
         stored = cast(dict[str, str], await self._client.hgetall(self._keys.canonical_scan))
         members, timed = await self._sizes(categories)
-        last = await self._usable_mark(stored, now) if members == timed else None
+        is_small = sum(members) < scanning.SMALL_STORE_KEYS
+        last = None if is_small or members != timed else _usable_mark(stored, now)
         new = await self._find_recent(categories, last, now) if last else None
         full_ts = last.full_ts if last and new else now
         if new is None:
@@ -105,17 +106,6 @@ class LinkFinder:
         ]
         sizes = [int(size) for size in await read_many(self._client, commands)]
         return sizes[: len(categories)], sizes[len(categories) :]
-
-    async def _usable_mark(self, stored: Mapping[str, str], now: float) -> ScanMark | None:
-        """Return what the last run left, unless everything is to be looked at."""
-        ts, full_ts = (field_parsing.timestamp(stored.get(name, "0")) for name in ("ts", "full_ts"))
-        links, members, resets, seen = (
-            field_parsing.integer(stored.get(name)) for name in ("links", "members", "resets", "resets_seen")
-        )
-        is_current = full_ts <= ts <= now < full_ts + scanning.FULL_EVERY_SECONDS and resets == seen
-        if not is_current or await scanning.is_small_store(self._client):
-            return None
-        return ScanMark(ts, full_ts, links, members, resets)
 
     # ── all links, or those seen since ──
 
@@ -187,3 +177,13 @@ class LinkFinder:
         for uid, url, category in await self._due_retries(now):
             if ids.article_uid(url) == uid and url not in new.links:  # else the record's URL lacks its credentials
                 new.links[url] = tuple(category.split(","))
+
+
+def _usable_mark(stored: Mapping[str, str], now: float) -> ScanMark | None:
+    """Return what the last run left, unless everything is to be looked at."""
+    ts, full_ts = (field_parsing.timestamp(stored.get(name, "0")) for name in ("ts", "full_ts"))
+    links, members, resets, seen = (
+        field_parsing.integer(stored.get(name)) for name in ("links", "members", "resets", "resets_seen")
+    )
+    is_current = full_ts <= ts <= now < full_ts + scanning.FULL_EVERY_SECONDS and resets == seen
+    return ScanMark(ts, full_ts, links, members, resets) if is_current else None

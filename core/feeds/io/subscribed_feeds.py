@@ -1,8 +1,8 @@
 """All subscribed feeds as one process knows them, so that a cycle with nothing to do need not read a million of them.
 
-In a small store they are read at every cycle. In a large one they are read again when a category has more or fewer
-feeds than before, when a feed is due that is not among them (every command that subscribes makes its feed due), and
-hourly: a feed that somebody exchanged for another by hand, with SREM and SADD, waits that long.
+Fewer than 20,000 are read at every cycle. More are read again when a category has more or fewer feeds than before, when
+a feed is due that is not among them (every command that subscribes makes its feed due), and hourly: a feed that someone
+exchanged for another by hand, with SREM and SADD, waits that long.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class SubscribedFeeds:
         sizes = await read_many(self._client, [("SCARD", self._keys.feeds(name)) for name in names])
         counts = [(name, int(size)) for name, size in zip(names, sizes, strict=True)]
         is_old = time.monotonic() - self._read_at > scanning.FULL_EVERY_SECONDS
-        if anew or is_old or counts != self._counts or await scanning.is_small_store(self._client):
+        is_small = sum(size for _, size in counts) < scanning.SMALL_STORE_KEYS
+        if anew or is_old or is_small or counts != self._counts:
             self.categories = await self._subscriptions.by_feed()
             self._url_by_id = {ids.feed_id(url): url for url in self.categories}
             self._counts, self._read_at, self._is_scheduled = counts, time.monotonic(), False

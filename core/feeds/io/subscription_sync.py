@@ -45,8 +45,8 @@ class SubscriptionSync:
     async def refresh(self) -> None:
         """Read the feed file if it changed, find new categories, finish changes of them, remove the sample."""
         await self._read_file()
-        is_due = time.monotonic() - self._scanned_at > scanning.FULL_EVERY_SECONDS
-        if is_due or await scanning.is_small_store(self._client):
+        is_small = await self._client.dbsize() < scanning.SMALL_STORE_KEYS
+        if is_small or time.monotonic() - self._scanned_at > scanning.FULL_EVERY_SECONDS:
             await self._subscriptions.find_categories()
             self._scanned_at = time.monotonic()
         await self._changes().finish_pending(await connect.now(self._client))
