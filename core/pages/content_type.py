@@ -91,6 +91,8 @@ def is_binary(body: bytes) -> bool:
 
 def is_json(body: bytes) -> bool:
     """Is this body JSON, in one piece or line by line, or the beginning of some, and no page?"""
+    if _start(body).startswith(b"<"):  # as nearly every page; no JSON does, and decoding the whole page is not cheap
+        return False
     text = body[:MAX_PARSED_BYTES].decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
     start = _JSON_START.match(text)
     if start is None:

@@ -33,6 +33,8 @@ def drop_unclosed_noscript(html: str) -> str:
 def is_article_in_noscript(inside: Iterable[str], outside: str) -> bool:
     """Do the long texts inside `<noscript>` say more than the page without them, and something else?"""
     hidden = " ".join(text for text in map(_words, inside) if len(text) >= MIN_CHARS)
+    if not hidden:  # as nearly always: then nobody looks at the page again
+        return False
     outside = _words(outside)
     middle = len(hidden) // 2
     return len(hidden) > len(outside) and hidden[middle : middle + _SAMPLE_CHARS] not in outside

@@ -18,7 +18,7 @@ MIN_SHARE = 0.1
 """Fewer stop words than this, in number and as a share of all words, may be names, quotations and lists."""
 FAMILY_SHARE = 0.6
 """Languages of one family share stop words: the stated one stands if it explains this much of the best."""
-CLEAR_WORDS, CLEAR_SHARE, CLEAR_RIVAL = 15, 0.2, 0.5
+CLEAR_WORDS, CLEAR_SHARE, CLEAR_RIVAL = 10, 0.12, 0.6
 """So many stop words, in number and as a share of all words, and at most so many of any other language."""
 
 _STOP_WORDS = {
