@@ -40,20 +40,30 @@ def by_main_text(html: str, url: str) -> dict[str, Any]:
 
 
 def by_all_text(html: str, url: str) -> dict[str, Any]:
-    """All text of a page, its first image and its first paragraph of more than 40 characters."""
+    """All text of a page, its first image, its first paragraph of more than 40 characters, and what it states."""
     from bs4 import BeautifulSoup
 
     soup = BeautifulSoup(html, "lxml")
+    author = soup.find("meta", attrs={"name": "author"}) or soup.find("meta", property="article:author")
+    published = soup.find("meta", property="article:published_time") or soup.find("meta", attrs={"name": "date"})
+    canonical = soup.find("link", rel="canonical")
+    stated = {
+        "author": author.get("content", "") if author else "",
+        "published": published.get("content", "") if published else "",
+        "language": soup.html.get("lang", "") if soup.html else "",
+        "canonical_url": canonical.get("href", "") if canonical else "",
+    }
     for tag in soup(["script", "style", "noscript"]):
         tag.decompose()
     paragraphs = (p.get_text(" ", strip=True) for p in soup.find_all("p"))
     image = soup.find("img")
-    return {
+    fields = {
         "title": soup.title.get_text(strip=True) if soup.title else "",
         "clean_text": " ".join(soup.get_text(" ").split()),
         "abstract": next((text for text in paragraphs if len(text) > 40), "")[:500],
         "image": image.get("src", "") if image else "",
     }
+    return fields | stated
 
 
 def store(client: redis.Redis, url: str, raw_len: int, fields: dict[str, Any]) -> None:
