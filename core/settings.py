@@ -167,6 +167,11 @@ class Settings(BaseModel):
     embed_timeout_seconds: float = Field(default=60.0, gt=0)
     embed_most_tokens: int = Field(default=400, ge=16)
 
+    # ── search ──
+    search_backend: Literal["replica", "qdrant"] = "replica"
+    qdrant_url: str = ""
+    qdrant_api_key: SecretStr | None = None
+
     # ── parse children ──
     parse_processes: int = Field(default=2, ge=1)
     parse_cpu_seconds: float = Field(default=5.0, gt=0)

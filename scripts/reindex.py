@@ -8,6 +8,7 @@ python -m scripts.reindex --embeddings       all texts into the vector space of 
                                              where EMBEDDER is none, to search by words alone
 python -m scripts.reindex --rebuild due       the schedule of all sources from their records, by a worker
 python -m scripts.reindex --rebuild chunks    the chunks of all texts, beside the live ones
+python -m scripts.reindex --qdrant            the index in Qdrant (QDRANT_URL) from Redis; search answers meanwhile
     --force      ignore validators, hashes and memory; links of the category that failed are tried again too
     --dry-run    tell how many items and requests that is; changes nothing
 
@@ -21,12 +22,14 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from core.errors import SettingsError
 from core.keys import Keys
 from core.registry.io.reindex import Reindexer, ReindexRequest, SelectionCounts
 from core.runs.io.pass_run import PassStopped
 from core.runs.run import run_json
 from core.runtime import progress
 from core.runtime.terminal import echo
+from core.search.io import qdrant_connect
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.embedders import open_embedder
 from core.search.io.index_rebuild import IndexRebuild, RebuildTarget
@@ -88,6 +91,24 @@ async def rebuild(target: RebuildTarget, *, force: bool, dry_run: bool, as_json:
         command_line.print_json(run_json(run))
     else:
         echo(f"{run.id} does it: `python -m workers reindex embed` works on it. python -m scripts.runs watch {run.id}")
+    return 0
+
+
+async def fill() -> int:
+    """Fill the index in Qdrant from Redis, now and here."""
+    try:
+        from core.search.io.qdrant_follower import fill_qdrant
+    except ModuleNotFoundError as error:
+        raise SettingsError(qdrant_connect.MISSING.format(error.name)) from None
+    async with command_line.open_session() as (settings, keys, client):
+        items, chunks = await fill_qdrant(settings, client, keys)
+        is_searched = settings.search_backend == "qdrant"
+    if items is None:
+        echo("Another process is filling it.", file=sys.stderr)
+        return 1
+    echo(f"Qdrant has {counted(chunks, 'chunk')} of {counted(items, 'item')}.")
+    if not is_searched:
+        echo("Set SEARCH_BACKEND=qdrant to search there.")
     return 0
 
 
@@ -178,10 +199,13 @@ def main() -> int:
     parser.add_argument("--force", action="store_true", help="ignore validators, hashes and memory")
     parser.add_argument("--dry-run", action="store_true", help="tell how many that is; changes nothing")
     parser.add_argument("--json", action="store_true", help="for programs")
+    what.add_argument("--qdrant", action="store_true", help="fill the index in Qdrant from Redis")
     options = vars(parser.parse_args())
     dry_run, as_json = options.pop("dry_run"), options.pop("json")
     if options.pop("embeddings"):
         return command_line.run(migrate(dry_run=dry_run))
+    if options.pop("qdrant"):
+        return command_line.run(fill())
     if target := options.pop("rebuild"):
         force = options["force"]
         return command_line.run(rebuild(RebuildTarget(target), force=force, dry_run=dry_run, as_json=as_json))

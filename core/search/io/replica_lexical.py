@@ -178,9 +178,9 @@ class LexicalIndex:
     def most_score(self, searcher: Searcher, terms: QueryTerms) -> tuple[float, float]:
         """Return about what a chunk, and what a page, would score with all of these words, and with one very rare."""
         count = max(1, searcher.num_docs)
-        rarest = FULL_MATCH * _rarity(0, count)
+        rarest = FULL_MATCH * rarity(0, count)
         full = sum(
-            FULL_MATCH * _rarity(max(searcher.doc_freq(field, term) for term in variants), count)
+            FULL_MATCH * rarity(max(searcher.doc_freq(field, term) for term in variants), count)
             for variants in terms.words
             for field in ("words", "page_words")
         )
@@ -265,7 +265,7 @@ class LexicalIndex:
         return [Query.const_score_query(limit, 0.0) for limit in limits]
 
 
-def _rarity(count: int, documents: int) -> float:
+def rarity(count: int, documents: int) -> float:
     """Return the weight of a term that so many documents have (BM25's idf, as tantivy computes it)."""
     return math.log(1 + (documents - count + 0.5) / (count + 0.5))
 

@@ -11,9 +11,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
+from core.errors import SettingsError
 from core.keys import Keys
 from core.models import VectorSpace
-from core.search.io import multilingual_embedder, replica_terms
+from core.search.io import multilingual_embedder, qdrant_connect, replica_terms
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.embedders import open_embedder
 from core.search.io.live_pages import LivePage, LivePageReader
@@ -58,15 +59,32 @@ async def open_searcher(
         # Redis decides on the spaces, not the settings: two processes with other settings share this replica.
         spaces = await VectorSpaceStore(client, keys).live()
         contents = PageContentReader(client, raw, keys, embedder, mend=mend)
-        with ReplicaOpener(replica_folder(settings)) as opener:
-            follower = ReplicaFollower(client, keys, contents, opener, await opener.open(spaces), spaces)
-            try:
-                yield Searcher(client, keys, follower, embedder)
-            finally:
-                follower.replica.close()
+        async with _open_follower(settings, (client, keys), contents, spaces) as follower:
+            yield Searcher(client, keys, follower, embedder)
     finally:
         await embedder.close()
         await raw.aclose()
+
+
+@asynccontextmanager
+async def _open_follower(
+    settings: Settings, store: tuple[Client, Keys], contents: PageContentReader, spaces: Spaces
+) -> AsyncIterator[ReplicaFollower]:
+    """Open what is searched: this host's replica, or the index in Qdrant."""
+    if settings.search_backend == "qdrant":
+        try:
+            from core.search.io.qdrant_follower import open_follower  # needs what only the extra `qdrant` installs
+        except ModuleNotFoundError as error:
+            raise SettingsError(qdrant_connect.MISSING.format(error.name)) from None
+        async with open_follower(settings, store, contents, spaces) as in_qdrant:
+            yield in_qdrant
+        return
+    with ReplicaOpener(replica_folder(settings)) as opener:
+        follower = ReplicaFollower(*store, contents, opener, await opener.open(spaces), spaces)
+        try:
+            yield follower
+        finally:
+            follower.replica.close()
 
 
 class _Meaning(NamedTuple):
