@@ -16,11 +16,13 @@ from core.search.io import qdrant_connect
 from core.search.io.qdrant_index import QdrantIndex
 from core.search.io.replica import Replica
 from core.search.io.replica_state import Checkpoint
-from core.search.models import ChunkText, Filters, IndexedPage
+from core.search.models import ChunkText, Filters, IndexedPage, QueryVector
 from core.search.protocols import Index
+from core.search.spaces import Spaces
 from core.settings import Settings
 
-DIMENSION = 4
+DIMENSION, OTHER_DIMENSION = 4, 2
+SPACES = Spaces([VectorSpace("test", DIMENSION, "1"), VectorSpace("other", OTHER_DIMENSION, "1")])
 QDRANT_URL = os.environ.get("QDRANT_URL", "")
 
 
@@ -38,7 +40,7 @@ class Opened(Protocol):
 
 class OpenedReplica:
     def __init__(self, folder: Path) -> None:
-        self.replica = Replica(folder, DIMENSION)
+        self.replica = Replica(folder, DIMENSION, OTHER_DIMENSION)
         assert self.replica.try_write_lock()
         self.index: Index = self.replica
 
@@ -78,7 +80,7 @@ class OpenedQdrant:
 async def open_qdrant(folder: Path) -> AsyncIterator[Opened]:
     """Its local mode; the same tests on a server, if QDRANT_URL of the environment names one."""
     async with qdrant_connect.open_client(Settings(qdrant_url=QDRANT_URL or str(folder))) as client:
-        index = QdrantIndex(client, "freshet-test", VectorSpace("test", DIMENSION, "1"), is_local=not QDRANT_URL)
+        index = QdrantIndex(client, "freshet-test", SPACES, is_local=not QDRANT_URL)
         await index.open()
         yield OpenedQdrant(index)
         await index.delete_all()
@@ -302,3 +304,28 @@ async def test_one_that_waits_changes_little_for_the_others(opened: Opened) -> N
     after = [name for name in await ask(opened, "weir", EAST) if name != "c_new"]
     assert len(after) >= 9
     assert after == before[: len(after)]
+
+
+# ── a model of other languages ──
+
+
+async def test_each_page_is_compared_by_one_model(opened: Opened) -> None:
+    """An English page by the main one, also if it has vectors of both; a German page by the other one."""
+    near, far = struct.pack("<2f", 1, 0), struct.pack("<2f", 0.6, 0.8)
+    english, german = (
+        IndexedPage("url_en", "v1", detected_language="en"),
+        IndexedPage("url_de", "v1", detected_language="de"),
+    )
+    await opened.index.upsert(english, [chunk("c_en", "weir")], {"c_en": vector(1, 1, 0, 0)}, {"c_en": near})
+    await opened.index.upsert(german, [chunk("c_de", "Wehr")], {}, {"c_de": far})
+    await opened.index.upsert(IndexedPage("url_ru", "v1", detected_language="ru"), [chunk("c_ru", "плотина")], {})
+    await opened.settle()
+    other = QueryVector(near, frozenset({"de"}))
+
+    both = await opened.index.search("", EAST, Filters(), 10, 0.5, frozenset({"en"}), other)
+    alone = await opened.index.search("", None, Filters(), 10, 0.5, frozenset({"en"}), other)
+    words = await opened.index.search("плотина", None, Filters(), 10, 0.5, frozenset({"en"}), other)
+
+    assert [hit.chunk_id for hit in both] == ["c_en", "c_de"]
+    assert [hit.chunk_id for hit in alone] == ["c_de"]
+    assert "c_ru" in [hit.chunk_id for hit in words]

@@ -19,6 +19,7 @@ from core.search.io.replica import Replica
 from core.search.io.replica_follower import ITEMS_AT_ONCE, ReplicaFollower
 from core.search.io.replica_opener import ReplicaOpener, replica_folder
 from core.search.io.vector_space import VectorSpaceStore
+from core.search.spaces import Spaces
 from core.settings import Settings
 from core.store import connect
 from core.store.commit import Leases
@@ -26,8 +27,6 @@ from core.store.connect import Client
 
 if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient
-
-    from core.models import VectorSpace
 
 LEASE = "search-qdrant"
 NAME = "freshet"
@@ -49,19 +48,19 @@ class QdrantFollower(ReplicaFollower):
         store: tuple[Client, Keys],
         contents: PageContentReader,
         qdrant: AsyncQdrantClient,
-        space: VectorSpace | None,
+        spaces: Spaces,
     ) -> None:
         self._settings = settings
         self._qdrant = qdrant
         self._leases = Leases(*store)
-        self.index = self._index_of(space)
+        self.index = self._index_of(spaces)
         # To the searcher and to the code that follows, it is a replica; what only a folder has is overridden here.
         replica = cast(Replica, self.index)
-        super().__init__(*store, contents, ReplicaOpener(replica_folder(settings)), replica, space)
+        super().__init__(*store, contents, ReplicaOpener(replica_folder(settings)), replica, spaces)
 
-    def _index_of(self, space: VectorSpace | None) -> QdrantIndex:
+    def _index_of(self, spaces: Spaces) -> QdrantIndex:
         is_local = qdrant_connect.is_local(self._settings)
-        return QdrantIndex(self._qdrant, collection_prefix(self._settings), space, is_local=is_local)
+        return QdrantIndex(self._qdrant, collection_prefix(self._settings), spaces, is_local=is_local)
 
     async def fill(self) -> int | None:
         """Read everything from Redis into the index, which is searched meanwhile.
@@ -83,7 +82,7 @@ class QdrantFollower(ReplicaFollower):
         counts["pages"] = len(extra)
         async for item_ids in self._iter_items():
             here = await self.index.pages_of(item_ids)
-            for item_id, content in (await self._contents.read(item_ids, self.space)).items():
+            for item_id, content in (await self._contents.read(item_ids, self.spaces)).items():
                 if content is None:
                     continue
                 extra.discard(item_id)
@@ -107,7 +106,7 @@ class QdrantFollower(ReplicaFollower):
         """Remove pages that are in the index and no more in Redis."""
         here = sorted(await self._item_ids())
         for start in range(0, len(here), ITEMS_AT_ONCE):
-            contents = await self._contents.read(here[start : start + ITEMS_AT_ONCE], self.space)
+            contents = await self._contents.read(here[start : start + ITEMS_AT_ONCE], self.spaces)
             await self.index.delete([item_id for item_id, content in contents.items() if content is None])
         await self.index.commit(self.index.checkpoint)
 
@@ -115,7 +114,7 @@ class QdrantFollower(ReplicaFollower):
         return {item_id async for _, item_id, _ in self.index.iter_ids()}
 
     async def _reopen(self) -> None:
-        self.index = self._index_of(self.space)
+        self.index = self._index_of(self.spaces)
         await self.index.open()
         self.replica = cast(Replica, self.index)
 
@@ -136,11 +135,11 @@ class QdrantFollower(ReplicaFollower):
 
 @asynccontextmanager
 async def open_follower(
-    settings: Settings, store: tuple[Client, Keys], contents: PageContentReader, space: VectorSpace | None
+    settings: Settings, store: tuple[Client, Keys], contents: PageContentReader, spaces: Spaces
 ) -> AsyncIterator[QdrantFollower]:
     """Open the index of a vector space in Qdrant."""
     async with qdrant_connect.open_client(settings) as client:
-        follower = QdrantFollower(settings, store, contents, client, space)
+        follower = QdrantFollower(settings, store, contents, client, spaces)
         await follower.index.open()
         yield follower
 
@@ -149,9 +148,9 @@ async def fill_qdrant(settings: Settings, client: Client, keys: Keys) -> tuple[i
     """Fill the index in Qdrant from Redis, whatever is searched; return how many items were read, and its chunks."""
     embedder, raw = open_embedder(settings), connect.open_raw(settings)
     try:
-        space = await VectorSpaceStore(client, keys).live()
+        spaces = await VectorSpaceStore(client, keys).live()
         contents = PageContentReader(client, raw, keys, embedder)
-        async with open_follower(settings, (client, keys), contents, space) as follower:
+        async with open_follower(settings, (client, keys), contents, spaces) as follower:
             return await follower.fill(), await follower.index.count()
     finally:
         await embedder.close()

@@ -15,12 +15,13 @@ from typing import Any
 
 from qdrant_client import AsyncQdrantClient, models
 
-from core.models import Chunk, VectorSpace
+from core.models import Chunk
 from core.search.io import qdrant_points as points
-from core.search.io.qdrant_search import QdrantSearch
+from core.search.io.qdrant_search import Meaning, QdrantSearch
 from core.search.io.replica_state import Checkpoint, InvalidVector
-from core.search.models import ChunkText, Filters, Hit, Hits, IndexedPage
-from core.search.protocols import Vector
+from core.search.models import ChunkText, Filters, Hit, Hits, IndexedPage, QueryVector
+from core.search.protocols import NO_VECTORS, Vector
+from core.search.spaces import Spaces
 
 POINTS_AT_ONCE = 256
 MOST_LANGUAGES = 100
@@ -30,15 +31,17 @@ STATE_POINT = 1
 class QdrantIndex:
     """An Index in a Qdrant server, or in a folder of its local mode."""
 
-    def __init__(self, client: AsyncQdrantClient, prefix: str, space: VectorSpace | None, *, is_local: bool) -> None:
+    def __init__(self, client: AsyncQdrantClient, prefix: str, spaces: Spaces, *, is_local: bool) -> None:
         self._client = client
         self._is_local = is_local
         self.prefix = prefix
-        self.name = f"{prefix}-{hashlib.sha256((space.name if space else '').encode()).hexdigest()[:12]}"
+        self.name = f"{prefix}-{hashlib.sha256(spaces.name.encode()).hexdigest()[:12]}"
         self._state_name = f"{self.name}-state"
-        self._dimension = space.dimension if space else None
+        self._dimensions = dict(zip((points.MEANING, points.OTHER), spaces.dimensions, strict=False))
         self._pending: list[Callable[[], Awaitable[object]]] = []
         self._languages: list[str] = []
+        self.has_others = False
+        """Whether any chunk has a vector of other languages."""
         self.checkpoint = Checkpoint()
         """How far it follows Redis, as of the last `refresh` or commit."""
 
@@ -52,17 +55,20 @@ class QdrantIndex:
         await self.refresh()
 
     async def _create(self) -> None:
-        dense = models.VectorParams(size=self._dimension, distance=models.Distance.DOT) if self._dimension else None
         words = models.SparseVectorParams(modifier=models.Modifier.IDF)
         await self._client.create_collection(
             self.name,
-            vectors_config={points.MEANING: dense} if dense else {},
+            vectors_config={
+                name: models.VectorParams(size=size, distance=models.Distance.DOT)
+                for name, size in self._dimensions.items()
+            },
             sparse_vectors_config=dict.fromkeys((points.WORDS, points.PAGE_WORDS), words),
         )
         if self._is_local:
             return  # it has no indexes of payloads
         kinds = [(name, models.PayloadSchemaType.KEYWORD) for name in points.KEYWORDS]
         kinds += [(name, models.PayloadSchemaType.FLOAT) for name in points.NUMBERS]
+        kinds += [(name, models.PayloadSchemaType.BOOL) for name in points.FLAGS]
         for field, kind in kinds:
             await self._client.create_payload_index(self.name, field, field_schema=kind)
 
@@ -82,14 +88,22 @@ class QdrantIndex:
             counted = await self._client.facet(self.name, field, limit=MOST_LANGUAGES)
             found |= dict.fromkeys(str(hit.value) for hit in counted.hits if hit.value)
         self._languages = list(found)
+        self.has_others = (await self._client.count(self.name, count_filter=points.with_other(), exact=False)).count > 0
 
     # ── writing ──
 
-    async def upsert(self, page: IndexedPage, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
+    async def upsert(
+        self,
+        page: IndexedPage,
+        chunks: Sequence[Chunk],
+        vectors: Mapping[str, Vector],
+        others: Mapping[str, Vector] = NO_VECTORS,
+    ) -> None:
         """Add this version of a page with the next commit, beside older ones."""
-        for vector in vectors.values():
-            points.numbers(vector, self._dimension)  # refused before anything is written
-        self._pending.append(lambda: self._put(page, chunks, vectors))
+        for name, own in ((points.MEANING, vectors), (points.OTHER, others)):
+            for vector in own.values():
+                self._numbers(name, vector)  # refused before anything is written
+        self._pending.append(lambda: self._put(page, points.page_points(page, chunks, vectors, others)))
 
     async def keep_only(self, item_id: str, version: str) -> None:
         """Remove all other versions of the page with the next commit."""
@@ -127,10 +141,9 @@ class QdrantIndex:
         for name in (self.name, self._state_name):
             await self._client.delete_collection(name)
 
-    async def _put(self, page: IndexedPage, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
-        made = points.page_points(page, chunks, vectors)
+    async def _put(self, page: IndexedPage, made: Sequence[models.PointStruct]) -> None:
         for start in range(0, len(made), POINTS_AT_ONCE):
-            await self._client.upsert(self.name, made[start : start + POINTS_AT_ONCE], wait=True)
+            await self._client.upsert(self.name, list(made[start : start + POINTS_AT_ONCE]), wait=True)
         # The same version again: what it has no more is removed.
         too_many = points.of_items([page.item_id], page.version)
         too_many.must_not = [models.HasIdCondition(has_id=[one.id for one in made])] if made else None
@@ -184,13 +197,24 @@ class QdrantIndex:
         limit: int,
         lexical_weight: float = 0.5,
         model_languages: frozenset[str] | None = None,
+        other: QueryVector | None = None,
     ) -> Hits:
         """Return the best committed chunks, best first. Raises InvalidVector for a vector of another space."""
-        if vector is not None and self._dimension is None:
-            raise InvalidVector("The index in Qdrant was made without vectors; fill it again for this model.")
-        numbers = points.numbers(vector, self._dimension) if vector is not None else None
+        main = self._numbers(points.MEANING, vector) if vector is not None else None
+        meaning = Meaning(main, model_languages)
+        if other is not None and points.OTHER in self._dimensions:
+            meaning = Meaning(main, model_languages, self._numbers(points.OTHER, other.vector), other.languages)
         search = QdrantSearch(self._client, self.name, self._languages)
-        return await search.search(text, numbers, filters, limit, lexical_weight, model_languages)
+        return await search.search(text, meaning, filters, limit, lexical_weight)
+
+    def _numbers(self, name: str, vector: Vector) -> list[float]:
+        if name not in self._dimensions:
+            raise InvalidVector("The index in Qdrant was made without such vectors; fill it again for this model.")
+        return points.numbers(vector, self._dimensions[name])
+
+    def snapshot(self) -> QdrantIndex:
+        """Return the index itself: all searches see the last commit."""
+        return self
 
     async def _scroll(self, which: models.Filter | None, fields: list[str]) -> AsyncIterator[Mapping[str, Any]]:
         offset = None

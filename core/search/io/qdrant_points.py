@@ -25,11 +25,13 @@ from core.search.io.replica_terms import QueryTerms
 from core.search.models import ChunkText, Filters, IndexedPage
 from core.search.protocols import Vector
 
-MEANING, WORDS, PAGE_WORDS = "meaning", "words", "page_words"
-"""The vectors of a point; the words of a whole page stand with its first chunk."""
+MEANING, OTHER, WORDS, PAGE_WORDS = "meaning", "other", "words", "page_words"
+"""The vectors of a point: of the main model, of that of other languages, of its words, and with the first chunk of a
+page those of the whole page."""
 KEYWORDS = ("item_id", "version", "facets", "terms", "language", "detected")
 """Fields of the payload that are filtered or counted by."""
 NUMBERS = ("date",)
+FLAGS = ("has_vector", "has_other")
 SATURATION, LENGTH_SHARE = 1.2, 0.75
 """BM25's k1 and b, as tantivy has them."""
 USUAL_TERMS, USUAL_HEADS, USUAL_PAGE_TERMS = 120.0, 12.0, 600.0
@@ -42,7 +44,9 @@ def point_id(item_id: str, version: str, chunk_id: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, f"{item_id}\n{version}\n{chunk_id}"))
 
 
-def page_points(page: IndexedPage, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> list[models.PointStruct]:
+def page_points(
+    page: IndexedPage, chunks: Sequence[Chunk], vectors: Mapping[str, Vector], others: Mapping[str, Vector]
+) -> list[models.PointStruct]:
     """Return the points of a page's chunks."""
     language = stemmed_in(page)
     heads = {head: replica_terms.terms(head, language).split() for head in _heads(page, chunks)}
@@ -51,7 +55,8 @@ def page_points(page: IndexedPage, chunks: Sequence[Chunk], vectors: Mapping[str
     for place, (chunk, text) in enumerate(zip(chunks, texts, strict=True)):
         own = [word for head in _heads(page, [chunk]) for word in heads[head]]
         whole = [word for part in (*heads.values(), *texts) for word in part] if not place else None
-        made.append(_point(page, chunk, vectors.get(chunk.id), ([*own, *text], own, whole)))
+        own_vectors = {MEANING: vectors.get(chunk.id), OTHER: others.get(chunk.id)}
+        made.append(_point(page, chunk, own_vectors, ([*own, *text], own, whole)))
     return made
 
 
@@ -65,20 +70,23 @@ def _heads(page: IndexedPage, chunks: Sequence[Chunk]) -> list[str]:
 
 
 def _point(
-    page: IndexedPage, chunk: Chunk, vector: Vector | None, terms: tuple[list[str], list[str], list[str] | None]
+    page: IndexedPage,
+    chunk: Chunk,
+    dense: Mapping[str, Vector | None],
+    terms: tuple[list[str], list[str], list[str] | None],
 ) -> models.PointStruct:
     words, heads, whole = terms
     vectors: dict[str, Any] = {WORDS: _sparse(_weights(words, USUAL_TERMS), _weights(heads, USUAL_HEADS))}
     if whole is not None:
         vectors[PAGE_WORDS] = _sparse(_weights(whole, USUAL_PAGE_TERMS), {})
-    if vector is not None:
-        vectors[MEANING] = numbers(vector)
+    vectors |= {name: numbers(vector) for name, vector in dense.items() if vector is not None}
     payload = {
         "chunk_id": chunk.id,
         "item_id": page.item_id,
         "version": page.version,
         "order": chunk.order,
-        "has_vector": vector is not None,
+        "has_vector": dense[MEANING] is not None,
+        "has_other": dense[OTHER] is not None,
         "facets": page.facets,
         "date": page.date_ts,
         "language": page.language,
@@ -152,6 +160,20 @@ def has_phrases(payload: Mapping[str, Any], terms: QueryTerms) -> bool:
 def spoken_condition(model_languages: frozenset[str] | None) -> list[models.Condition]:
     """Return that a page reads as one of these languages, or that its language is not known."""
     return [] if model_languages is None else [_any_of("detected", ["", *sorted(model_languages)])]
+
+
+def not_by_main(model_languages: frozenset[str] | None) -> models.Filter:
+    """Return that a point cannot be compared by the main model, which understands these languages."""
+    return models.Filter(must_not=[models.Filter(must=[_is("has_vector"), *spoken_condition(model_languages)])])
+
+
+def with_other() -> models.Filter:
+    """Return a filter for the points with a vector of other languages."""
+    return models.Filter(must=[_is("has_other")])
+
+
+def _is(key: str) -> models.FieldCondition:
+    return models.FieldCondition(key=key, match=models.MatchValue(value=True))
 
 
 def of_items(item_ids: Sequence[str], version: str = "", *, other: bool = False) -> models.Filter:

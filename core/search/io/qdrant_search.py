@@ -25,11 +25,33 @@ PHRASE_FACTOR = 5
 """Chunks that have the words of a phrase, for each that is wanted: not all have them side by side."""
 MOST_COUNTED = 16
 """Words of a question whose rarity is asked for, to know how far words can be trusted."""
-_HIT_FIELDS = ["chunk_id", "item_id", "version", "page", "has_vector", "detected"]
+_HIT_FIELDS = ["chunk_id", "item_id", "version", "page", "has_vector", "has_other", "detected"]
 
 Payload = Mapping[str, Any]
 Scores = list[tuple[str, float]]
 """Point ids with their scores, best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A question as the models understand it."""
+
+    main: list[float] | None = None
+    languages: frozenset[str] | None = None
+    """Of the main model; None: all."""
+    other: list[float] | None = None
+    other_languages: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return self.main is not None or self.other is not None
+
+    @property
+    def understood(self) -> frozenset[str] | None:
+        """The languages in which pages can be compared with the question; None: all."""
+        if self.main is not None and self.languages is None:
+            return None
+        main = self.languages or frozenset() if self.main is not None else frozenset()
+        return main | (self.other_languages if self.other is not None else frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,31 +77,22 @@ class QdrantSearch:
         self._payloads: dict[str, Payload] = {}
         """Of all points that were found."""
 
-    async def search(
-        self,
-        text: str,
-        vector: list[float] | None,
-        filters: Filters,
-        limit: int,
-        lexical_weight: float,
-        model_languages: frozenset[str] | None,
-    ) -> Hits:
+    async def search(self, text: str, meaning: Meaning, filters: Filters, limit: int, lexical_weight: float) -> Hits:
         """Return the best chunks, best first."""
         if limit <= 0:
             return Hits()
         terms = replica_terms.query_terms(text, self._languages)
         if terms.is_phrase_alone:
-            vector = None  # quotes ask for these very words; what only means the same is no match
-        if vector is None:
-            model_languages = None
-        weight = 1.0 if vector is None else min(1.0, max(0.0, lexical_weight)) if terms.words else 0.0
+            meaning = Meaning()  # quotes ask for these very words; what only means the same is no match
+        weight = min(1.0, max(0.0, lexical_weight)) if terms.words and meaning else float(not meaning)
         most = limit if limit > 2 * FUSION_DEPTH else FUSION_DEPTH + 1  # one more than is fused: are there more?
-        wants_words, wants_meaning = weight > 0 or model_languages is not None, vector is not None and weight < 1
+        wants_words = weight > 0 or (bool(meaning) and meaning.understood is not None)
+        depth = FUSION_DEPTH if weight > 0 else limit  # whatever the limit, the same are fused
         words, by_vector = await asyncio.gather(
             self._by_words(terms, filters, most if wants_words else 0),
-            self._by_vector(vector if wants_meaning else None, filters, model_languages, weight, limit),
+            self._by_vectors(meaning if weight < 1 else Meaning(), filters, depth),
         )
-        kinds = _Kinds(self._payloads, model_languages, can_wait=vector is not None and weight > 0)
+        kinds = _Kinds(self._payloads, meaning, can_wait=bool(meaning) and weight > 0)
         weight = ranking.comparable_weight(words.first, weight, kinds.is_pending)
         fused = ranking.weighted(words.first, by_vector, weight, kinds.is_words_only, words.confidence)
         fused = ranking.phrases_first(fused, words.phrases)
@@ -133,20 +146,19 @@ class QdrantSearch:
         full = sum(FULL_MATCH * rarity(min(count, total), max(1, total)) for count in counts)
         return full, FULL_MATCH * rarity(0, max(1, total))
 
-    async def _by_vector(
-        self,
-        vector: list[float] | None,
-        filters: Filters,
-        model_languages: frozenset[str] | None,
-        weight: float,
-        limit: int,
-    ) -> Scores:
-        if vector is None:
-            return []
-        depth = FUSION_DEPTH if weight > 0 else limit  # whatever the limit, the same are fused
-        must = [*points.conditions(filters), *points.spoken_condition(model_languages)]
-        found = await self._query(vector, points.MEANING, must, depth)
-        return [pair for pair in found if pair[1] > 0]  # as the replica: what points away says nothing
+    async def _by_vectors(self, meaning: Meaning, filters: Filters, depth: int) -> Scores:
+        """Return the nearest points of both models, best first; each is compared by one of them."""
+        must, found = points.conditions(filters), []
+        if meaning.main is not None:
+            spoken = [*must, *points.spoken_condition(meaning.languages)]
+            found += await self._query(meaning.main, points.MEANING, spoken, depth)
+        if meaning.other is not None:
+            spoken = [*must, *points.spoken_condition(meaning.other_languages)]
+            if meaning.main is not None:
+                spoken.append(points.not_by_main(meaning.languages))
+            found += await self._query(meaning.other, points.OTHER, spoken, depth)
+        # As the replica: what points away says nothing.
+        return sorted((pair for pair in found if pair[1] > 0), key=lambda pair: -pair[1])[:depth]
 
     async def _query(
         self,
@@ -178,20 +190,28 @@ class _Kinds:
     """Which of the found chunks are compared by words alone."""
 
     payloads: Mapping[str, Payload]
-    model_languages: frozenset[str] | None
+    meaning: Meaning
     can_wait: bool
 
     def is_foreign(self, name: str) -> bool:
-        """Whether the model does not understand its language."""
-        detected = self.payloads[name]["detected"]
-        return self.model_languages is not None and bool(detected) and detected not in self.model_languages
+        """Whether no model that was asked understands its language."""
+        return bool(self.meaning) and _is_foreign(self.payloads[name], self.meaning.understood)
 
     def is_pending(self, name: str) -> bool:
         """Whether it has no vector yet, and could be compared if it had one."""
-        return self.can_wait and not self.payloads[name]["has_vector"] and not self.is_foreign(name)
+        payload, meaning = self.payloads[name], self.meaning
+        if not self.can_wait or self.is_foreign(name):
+            return False
+        by_main = meaning.main is not None and payload["has_vector"] and not _is_foreign(payload, meaning.languages)
+        by_other = meaning.other is not None and payload["has_other"]
+        return not by_main and not (by_other and not _is_foreign(payload, meaning.other_languages))
 
     def is_words_only(self, name: str) -> bool:
         return self.is_foreign(name) or self.is_pending(name)
+
+
+def _is_foreign(payload: Payload, languages: frozenset[str] | None) -> bool:
+    return languages is not None and bool(payload["detected"]) and payload["detected"] not in languages
 
 
 def _below(words: _WordMatches, fused: Sequence[FusedHit[str]]) -> list[FusedHit[str]]:
