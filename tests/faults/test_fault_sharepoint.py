@@ -32,8 +32,6 @@ DOMAIN = "DOMAIN01"
 CRAWL = ("scripts.domain", "crawl", DOMAIN)
 MAPS = ("sharepoint_map.csv", "files_map.csv", "vectorstore_map.csv")
 STAMPS = ("downloaded_", "uploaded_", "embedded_")
-EXPIRING = ("lease", "crashes")
-"""A source that was done when the process died is not opened by the next crawl: these two go by their TTL."""
 FILLER = " The pump station reports its level every ten minutes to the office down the valley." * 3
 FIRST_ITEMS = 9
 BATCHES = "POST /vector_stores/*/file_batches"
@@ -243,7 +241,8 @@ class KillScene:
 
     async def look(self) -> dict[str, Any]:
         """Everything that does not depend on when and how often something was done."""
-        left_out = (*state.POLITENESS, *state.HISTORY, *state.COUNTERS, *EXPIRING, "events")
+        # A source that was done when the process died is not opened again: its crash counter expires.
+        left_out = (*state.POLITENESS, *state.HISTORY, *state.COUNTERS, "crashes", "events")
         picture = await state.look(self.redis, self.keys)
         return {
             "copies": dict(self._copies()),
