@@ -212,7 +212,7 @@ class CrawlPass:
         if self.source.follows_links:
             refusal = await self._remove_orphans()
         elif end and end.is_complete:
-            refusal = await self.unlister.unlist_unseen(self.began)
+            refusal = await self.unlister.unlist_unseen(self.began, self.steps.dead_leases)
         if not self.should_stop():  # else whoever continues the run goes on from here
             await self._finish_listing(end.memory if end and not refusal else None)
 
@@ -255,7 +255,7 @@ class CrawlPass:
             await self._visit_due()
         if self.should_stop() or not await reachability.is_complete():
             return ""
-        refusal = await self.unlister.unlist_unseen(reachability.began)
+        refusal = await self.unlister.unlist_unseen(reachability.began, self.steps.dead_leases)
         if not refusal:
             await sources.end_link_check(self.sid)
         return refusal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from core.registry import decide
 from core.registry.decide import VisitContext, VisitResult
@@ -50,8 +50,11 @@ class Unlister:
         self._added: Mapping[str, str] = {}
         """By the hash of their bytes, items that this source did not have before."""
 
-    async def unlist_unseen(self, before: float) -> str:
-        """Remove everything not listed or linked since then; return why not, if that would be too much."""
+    async def unlist_unseen(self, before: float, dead_leases: Collection[str] = ()) -> str:
+        """Remove everything not listed or linked since then; return why not, if that would be too much.
+
+        `dead_leases`: beginnings of the lease tokens of killed processes; what they held is free at once.
+        """
         source_items, sid = self._context.source_items, self._source.sid
         if self._source.is_listing_evidence and await source_items.count_unseen(sid, before):
             # New is what was added since the last run came to its end: an interrupted one may have registered it.
@@ -63,6 +66,9 @@ class Unlister:
         if refusal:
             return refusal
         async for item_ids in source_items.unseen(sid, before):
+            for prefix in dead_leases:
+                for item_id in item_ids:
+                    await self._context.leases.release_of(item_id, prefix)
             leased = await self._context.items.lease(self._context.leases, item_ids, self._clock.now())
             for one in leased:
                 if set(one.item.sources) - {sid}:

@@ -36,5 +36,6 @@ class BegunUploads:
         private_files.write(self._path, json.dumps({"mark": first or mark, "uploads": pairs}), is_durable=True)
 
     def clear(self) -> None:
-        """Remove the note: all of them are attached, or deleted."""
+        """Remove the note, and one that a killed process was writing: all of them are attached, or deleted."""
         self._path.unlink(missing_ok=True)
+        private_files.remove_left(self._path)

@@ -67,7 +67,7 @@ class EmbedUploads:
             count = await self._pass.store.forget_unrecorded(mark, uploads, self._pass.named.has)
             if count:
                 log.info("🧹 Deleted %d uploads of an interrupted run", count)
-            await asyncio.to_thread(self._begun.clear)
+        await asyncio.to_thread(self._begun.clear)
 
     async def add(self, candidates: Sequence[Candidate]) -> None:
         """Embed these; what fails is kept for another try."""
