@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from core.errors import FailCode, FailDetail
+from core.models import Document, Failed
 from core.pages.block_page import describe_block_page
-from tests.pages import PARAGRAPH, URL
+from core.pages.extract import extract_page
+from tests.pages import PARAGRAPH, URL, page
 
 CONSENT = "We and our 812 partners store and/or access information on a device. Accept all. Reject all."
 
@@ -23,6 +26,20 @@ CONSENT = "We and our 812 partners store and/or access information on a device. 
         (URL, "Access Denied", "You don't have permission. Reference #18.2d351ab8.1557333295.a4e16ab"),
         (URL, "", "Please verify you are a human by pressing the button."),
         (URL, "The Mill", CONSENT),
+        (URL, "Water", "Subscribe to continue reading. Already a subscriber? Log in."),
+        (URL, "Water", "This article is for subscribers only."),
+        (URL, "Wasser", "Dieser Artikel ist nur für Abonnenten. Jetzt anmelden und weiterlesen."),
+        (URL, "L'eau", "Il vous reste 75 % de cet article à lire. La suite est réservée aux abonnés."),
+        (URL, "El agua", "Suscríbete para seguir leyendo. Contenido exclusivo para suscriptores."),
+        (URL, "L'acqua", "Contenuto riservato agli abbonati."),
+        (URL, "Água", "Assine para continuar lendo."),
+        (URL, "Water", "Word abonnee om verder te lezen."),
+        (URL, "Вода", "Оформите подписку, чтобы читать дальше."),
+        (URL, "水", "この記事は会員限定です。続きを読むにはログインしてください。"),
+        (URL, "水", "订阅后继续阅读全文"),
+        (URL, "App", "You need to enable JavaScript to run this app."),
+        (URL, "App", "Bitte aktivieren Sie JavaScript, um diese Seite zu sehen."),
+        (URL, "App", "Veuillez activer JavaScript pour continuer."),
         (URL, "Die Mühle", "Wir und unsere 142 Partner benötigen Ihre Zustimmung, um fortzufahren."),
     ],
 )
@@ -40,6 +57,8 @@ def test_block_pages(url: str, title: str, text: str) -> None:
         (URL, "What 'Just a moment' really means", PARAGRAPH),
         (URL, "Access denied: how the river was closed", PARAGRAPH * 16),
         ("https://mill.example/news/login-troubles", "Login troubles", PARAGRAPH),
+        (URL, "Newsletters", f"{PARAGRAPH} Subscribe to our newsletter. The club is for members."),
+        (URL, "A new language", f"{PARAGRAPH} It compiles to JavaScript, which every browser runs."),
         ("https://loginov.example/a", "Loginov", PARAGRAPH),
         ("https://mill.example/login", "A very long story", PARAGRAPH * 20),
     ],
@@ -47,3 +66,14 @@ def test_block_pages(url: str, title: str, text: str) -> None:
 def test_articles(url: str, title: str, text: str) -> None:
     """No false alarm on texts about logins, robots and cookies."""
     assert describe_block_page(url, title, text) == ""
+
+
+def test_stub_of_a_paid_article() -> None:
+    """Two lines of text before a request to pay are no article, also where the request is not part of the text."""
+    wall = '<div class="paywall-offer"><p>Subscribe to continue reading.</p><a href="/pay">Offers</a></div>'
+    stub = f"<html lang=en><body><article><p>{PARAGRAPH}</p></article>{wall}</body></html>".ljust(300).encode()
+    answer = extract_page(stub, URL, "text/html").result
+    assert isinstance(answer, Failed)
+    assert (answer.code, answer.detail) == (FailCode.EMPTY, FailDetail.BLOCKED)
+    assert "paywall" in answer.text
+    assert isinstance(extract_page(page(wall), URL, "text/html").result, Document), "the whole text is there"

@@ -14,6 +14,7 @@ from core import ids
 from core.runtime.context import Context
 from core.settings import Settings
 from core.urls.normalise import normalise_url
+from tests import files
 from tests.articles import add, article, failure, feed_with_text, run, stored
 from tests.web import FakeWeb
 from tests.web_replies import Document as Reply
@@ -203,6 +204,22 @@ async def test_same_text_on_another_page_is_a_duplicate(context: Context, web: F
     assert nonzero(counts) == {"duplicate": 1, "known": 1}
     assert (await stored(context, first))["duplicate_of"] == ""
     assert (await stored(context, second))["duplicate_of"] == ids.article_uid(first)
+
+
+async def test_pdf_becomes_an_article(context: Context, web: FakeWeb) -> None:
+    """A PDF that a feed lists is read like any document."""
+    lines = [
+        "The lock gates reopen in May,",
+        "the council of the town says,",
+        "after a winter of repairs and of waiting boats.",
+    ]
+    body = files.pdf(lines, info="/Title (Lock gates reopen)")
+    web.on("/report.pdf", Reply(body, media_type="application/pdf"))
+    await add(context, web.url("/report.pdf"))
+    assert nonzero(await run(context)) == {"stored": 1}
+    found = await stored(context, web.url("/report.pdf"))
+    assert found["title"] == "Lock gates reopen"
+    assert "after a winter of repairs" in found["clean_text"]
 
 
 # ── failures ────────────────────────────────────────────────────────────────────────────────────

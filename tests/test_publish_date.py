@@ -58,4 +58,37 @@ def test_guessed_from_what_is_shown() -> None:
     """A date that the page only shows is found, without a word about it in the head."""
     root = parse_html('<html><body><p class="date">6 January 2025</p><p>Words.</p></body></html>')
     assert root is not None
-    assert guess_publish_date(root, "https://mill.example/a") == SIX_JAN
+    assert guess_publish_date(root) == SIX_JAN
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<h1>Dates</h1><p>Write <code>2024-03-05</code> or <code>March 5, 2024</code>, never anything else.</p>",
+        "<h1>datetime</h1><pre>datetime(2002, 12, 4)  # 2002-12-04T00:00:00</pre><p>The constructor of a date.</p>",
+        "<h1>Releases</h1><table><tr><td>3.11</td><td>2022-10-24</td></tr></table>",
+        "<h1>Guide</h1><p>Words.</p><footer>Copyright 2019-2024. Last built on 2024-05-06.</footer>",
+        "<h1>Storms</h1><p>" + "Many words about the weather of those years. " * 5 + "It began on 5 May 2019.</p>",
+        "<h1>API</h1><dl><dt>created_at</dt><dd>When it was made, a time such as 2024-05-06T07:08:09Z.</dd></dl>",
+    ],
+)
+def test_examples_are_no_dates(body: str) -> None:
+    """A page that shows no date of its own has none, whatever dates its code, its tables and its sentences hold."""
+    root = parse_html(f"<html><body><main>{body}</main></body></html>")
+    assert root is not None
+    assert guess_publish_date(root) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '<h1>Water</h1><p class="date">6 January 2025</p><p>Words.</p>',
+        '<h1>Water</h1><span class="article-date">Monday, January 6, 2025</span>',
+        '<div class="post-meta">Posted by Ada on 6 January 2025</div><h1>Water</h1>',
+    ],
+)
+def test_dates_that_are_shown(body: str) -> None:
+    """A short line that is marked as a date is one."""
+    root = parse_html(f"<html><body><main>{body}</main></body></html>")
+    assert root is not None
+    assert guess_publish_date(root) == SIX_JAN

@@ -1,4 +1,4 @@
-"""Recognise block pages, which stand in front of the article: consent, login, a test for robots.
+"""Recognise block pages, which stand in front of the article: consent, login, payment, a test for robots.
 
 Careful rather than complete: a block page taken for an article is one bad article, an article taken for a block page is
 lost. So a page must be short, and say a sentence or have an address that only block pages have.
@@ -47,6 +47,56 @@ _CONSENT_TEXT = re.compile(
     r"|we value your privacy|we use cookies and similar|wir verwenden cookies und ähnliche",
     re.IGNORECASE,
 )
+# What is said only where the text ends before its end; one line per language.
+_PAYWALL_TEXT = re.compile(
+    r"""(?:subscribe|sign\ up|register|log\ in|sign\ in|create\ an?\ (?:free\ )?account)(?:\ now)?
+        \ (?:to|and)\ (?:continue|keep|read\ (?:the|more|on))
+    |to\ (?:continue|keep)\ reading,?\ (?:please\ )?(?:subscribe|log\ in|sign\ in|register)
+    |unlock\ this\ (?:article|story)
+    |this\ (?:article|story|content)\ is\ (?:only\ )?(?:for|reserved\ for|available\ (?:only\ )?to|exclusive\ to)
+        \ (?:our\ |paying\ )?(?:subscribers|members)
+    |(?:dieser|der)\ (?:artikel|text|beitrag)\ ist\ (?:nur\ |exklusiv\ )?für\ (?:unsere\ )?(?:abonnent|digital-?abo)
+    |(?:abo\ abschließen|abonnieren|anmelden|registrieren),?\ (?:und|um)\ weiter(?:zu)?lesen
+    |um\ weiterzulesen|weiterlesen\ mit\ [\w+ ]{1,30}abo
+    |(?:cet\ article|ce\ contenu)\ est\ (?:réservé|exclusif)|il\ vous\ reste\ [\d,.\ ]+%\ de\ cet\ article
+    |abonnez-vous\ pour\ (?:lire|continuer|accéder)
+    |suscr[ií]b(?:ete|ase)\ para\ (?:seguir|continuar|leer)
+    |(?:contenido|artículo)\ (?:exclusivo|solo)\ para\ (?:suscriptores|abonados)
+    |abbonati\ per\ (?:continuare|leggere)|(?:contenuto|articolo)\ riservato\ agli\ abbonati
+    |assine\ para\ (?:continuar|ler)
+    |(?:conteúdo|matéria|artigo)\ exclusiv[oa]\ para\ (?:assinantes|subscritores)
+    |(?:word|neem)\ (?:een\ )?abonn\w+\ om\ (?:verder|dit)|verder\ lezen\?\ (?:word|neem|log)|alleen\ voor\ abonnees
+    |artykuł\ (?:dostępny\ )?(?:tylko\ )?dla\ (?:prenumeratorów|subskrybentów)|wykup\ dostęp,?\ aby
+    |för\ att\ läsa\ vidare|bli\ prenumerant\ för\ att|for\ at\ læse\ videre|kun\ for\ abonnenter
+    |(?:оформите|купите)\ подписку,?\ чтобы|(?:материал|статья)\ доступ\w+\ только\ (?:для\ )?подписчик
+    |会員限定|続きを読むには|(?:订阅|登录|登入|訂閱)[后後]?(?:即可)?(?:继续|繼續)?(?:阅读|閱讀|查看)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_SCRIPT_TEXT = re.compile(
+    r"(?:enable|turn on|activate|requires?|need) javascript"
+    r"|javascript (?:is|must be|to be) (?:disabled|enabled|required)"
+    r"|aktivieren sie (?:bitte )?javascript|javascript (?:aktivieren|ist deaktiviert)|activer javascript"
+    r"|(?:active|activa|activar|habilite|habilita|habilitar) (?:el )?javascript|(?:abilita|attiva)(?:re)? javascript"
+    r"|(?:ative|habilite) o javascript|javascript in te schakelen|włącz(?:yć)? (?:obsługę )?javascript"
+    r"|включит[ье] javascript|javascriptを有効|(?:启用|啟用|开启) ?javascript",
+    re.IGNORECASE,
+)
+_SENTENCES = {
+    "a consent wall": _CONSENT_TEXT,
+    "a paywall": _PAYWALL_TEXT,
+    "a plea for JavaScript": _SCRIPT_TEXT,
+}
+_MARKUP = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.IGNORECASE | re.DOTALL)
+_MAX_SEARCHED_CHARS = 1_000_000
+
+
+def describe_paywall(html: str) -> str:
+    """Return in a few words what ends a very short text; empty if the page asks nobody for a subscription.
+
+    For pages with next to no main text: the sentence that asks stands beside the text, not in it.
+    """
+    words = " ".join(_MARKUP.sub(" ", html[:_MAX_SEARCHED_CHARS]).split())
+    return "a paywall" if _PAYWALL_TEXT.search(words) else ""
 
 
 def describe_block_page(url: str, title: str, text: str) -> str:
@@ -63,4 +113,11 @@ def describe_block_page(url: str, title: str, text: str) -> str:
         return "a consent or login page"
     if _CHALLENGE_TITLE.search(title) or (len(text) <= MAX_BANNER_CHARS and _CHALLENGE_TEXT.search(text)):
         return "a test for robots"
-    return "a consent wall" if len(text) <= MAX_BANNER_CHARS and _CONSENT_TEXT.search(text) else ""
+    if len(text) > MAX_BANNER_CHARS:
+        return ""
+    sentences = {
+        "a consent wall": _CONSENT_TEXT,
+        "a paywall": _PAYWALL_TEXT,
+        "a page that needs JavaScript": _SCRIPT_TEXT,
+    }
+    return next((name for name, pattern in sentences.items() if pattern.search(text)), "")

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed, TextSource
-from core.pages.block_page import describe_block_page
+from core.pages.block_page import MAX_BANNER_CHARS, describe_block_page, describe_paywall
 from core.pages.blocks import parse_fragment
 from core.pages.charset import decode_page
 from core.pages.content_type import PageKind, is_binary, is_json, page_kind
@@ -17,6 +17,7 @@ from core.pages.data_detection import is_noise, is_only_data
 from core.pages.extraction_result import BINARY_DATA, DATA_NOT_TEXT, EXTRACTOR_VERSION, Extraction, unreadable
 from core.pages.page_document import PageDocument, read_fragment, read_page, read_page_quickly, read_plain_text
 from core.pages.text_cleaning import strip_unstorable
+from core.urls.normalise import split_url
 
 MIN_HTML_CHARS = 200
 MIN_TEXT_CHARS = 80
@@ -42,7 +43,7 @@ def extract_page(
     """
     kind = page_kind(body, content_type)
     if kind is PageKind.OTHER:
-        return Extraction(_refuse_type(body, content_type))
+        return _read_file(body, url, content_type)
     text = decode_page(body, content_type)
     if text.count("\ufffd") * 10 > len(text):  # characters that no encoding explains
         return Extraction(BINARY_DATA)
@@ -59,6 +60,8 @@ def extract_page(
         page = read_page_quickly(text, url, links=links)
     document = replace(page.document, raw_len=len(body), extractor_version=EXTRACTOR_VERSION)
     refusal = too_short or _refuse_text(document, url, MIN_TEXT_CHARS if is_article else 1)
+    if is_article and not refusal and kind is PageKind.HTML and document.text_len <= MAX_BANNER_CHARS:
+        refusal = _refuse_stub(text)
     return Extraction(refusal or document, document.links, page.is_noindex)
 
 
@@ -91,6 +94,28 @@ def best_document(page: Document | Failed, feed: Document | None) -> Document | 
         content_hash=feed.content_hash,
         source=TextSource.FEED,
     )
+
+
+def _read_file(body: bytes, url: str, content_type: str) -> Extraction:
+    """Read a PDF or Word file that is listed as an article; refuse everything else."""
+    from core.pages.documents.extract_file import extract_file
+    from core.pages.documents.file_type import FileKind, file_kind
+
+    parts = split_url(url)
+    name = parts.path.rpartition("/")[2] if parts else ""
+    if file_kind(body, name, content_type) not in (FileKind.PDF, FileKind.DOCX):
+        return Extraction(_refuse_type(body, content_type))
+    read = extract_file(body, name, content_type)
+    if isinstance(read.result, Document) and read.result.text_len < MIN_TEXT_CHARS:
+        return Extraction(Failed(FailCode.EMPTY, text=f"Only {read.result.text_len} characters of text."))
+    return read
+
+
+def _refuse_stub(html: str) -> Failed | None:
+    wall = describe_paywall(html)
+    if not wall:
+        return None
+    return Failed(FailCode.EMPTY, FailDetail.BLOCKED, f"There is {wall} behind the first lines of the article.")
 
 
 def _refuse_type(body: bytes, content_type: str) -> Failed:

@@ -62,7 +62,7 @@ def read_page(html: str, url: str, *, links: bool = False) -> PageDocument:
     stated = _read_statements(LxmlPage(root), url, links)
     published_ts = stated_publish_date(stated.metadata)
     if published_ts is None and len(html) <= MAX_GUESSING_CHARS:
-        published_ts = guess_publish_date(root, url)
+        published_ts = guess_publish_date(root)
     unwrap_noscript_article(root)
     remove_stray_data(root)
     blocks, source = find_main_text(root, page_title(stated.metadata)), TextSource.PAGE

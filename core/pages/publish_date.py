@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from copy import copy
 from itertools import chain
 
 from lxml import etree
@@ -25,6 +26,10 @@ _METAS = (
     *("rnews:datepublished", "date", "created", "originalpublicationdate", "displaydate", "eomportal-lastupdate"),
 )
 _IN_PATH = re.compile(r"/((?:19|20)\d\d)/([01]?\d)/([0-3]?\d)(?:/|$)|[/_-]((?:19|20)\d\d)-([01]\d)-([0-3]\d)(?:\D|$)")
+_NO_DATE_IN = ("pre", "code", "samp", "kbd", "table", "nav", "footer", "aside", "form", "blockquote", "style")
+_SENTENCE_TAGS = ("p", "li", "dd")
+_SENTENCE = re.compile(r"[a-z]{2}[.,;] (?:[a-z]+ ){2}|[a-z]{4}\.$")
+_MAX_DATE_CHARS = 120
 _WITH_YEAR = re.compile(r"(?:19|20)\d\d")
 
 
@@ -40,18 +45,37 @@ def stated_publish_date(metadata: PageMetadata) -> float | None:
     return _first_date(stated) or date_in_path(metadata.url) or _first_date(first)
 
 
-def guess_publish_date(root: etree._Element, url: str) -> float | None:
-    """Return the day of publication that the visible page suggests, or None.
+def guess_publish_date(root: etree._Element) -> float | None:
+    """Return the day of publication that the page shows, or None.
 
-    htmldate's extensive search costs seven times as much, and what it adds is mostly the first of some January.
+    htmldate gets the page without code, tables, quotations and sentences, in which it finds dates of examples and
+    versions. Its extensive search costs seven times as much, and what it adds is mostly the first of some January.
     """
     from htmldate import find_date
 
+    rest = copy(root)
+    etree.strip_elements(rest, *_NO_DATE_IN, with_tail=False)
+    for element in rest.iter(*_SENTENCE_TAGS):
+        if not _is_line_with_date(element):
+            element.clear(keep_tail=True)
     try:
-        day = find_date(root, url=url, original_date=True, extensive_search=False)
+        # As text: it insists on elements of `lxml.html`.
+        html = etree.tostring(rest, encoding="unicode", method="html")
+        day = find_date(html, original_date=True, extensive_search=False)
     except Exception:  # noqa: BLE001 - it was not made for hostile pages, and no date is worth losing one
         return None
     return parse_date(day) if day else None
+
+
+def _is_line_with_date(element: etree._Element) -> bool:
+    """Is this so short that the date is what it is there for, rather than a sentence with a date?"""
+    text = ""
+    for piece in element.itertext():
+        text += f" {piece}"
+        if len(text) > 4 * _MAX_DATE_CHARS:
+            return False
+    words = " ".join(text.split())
+    return len(words) <= _MAX_DATE_CHARS and not _SENTENCE.search(words)
 
 
 def date_in_path(url: str) -> float | None:
