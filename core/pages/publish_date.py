@@ -55,9 +55,11 @@ def guess_publish_date(root: etree._Element) -> float | None:
 
     rest = copy(root)
     etree.strip_elements(rest, *_NO_DATE_IN, with_tail=False)
-    for element in rest.iter(*_SENTENCE_TAGS):
+    for element in list(rest.iter(*_SENTENCE_TAGS)):
         if not _is_line_with_date(element):
-            element.clear(keep_tail=True)
+            tail = element.tail
+            element.clear()
+            element.tail = tail
     try:
         # As text: it insists on elements of `lxml.html`.
         html = etree.tostring(rest, encoding="unicode", method="html")
@@ -70,7 +72,7 @@ def guess_publish_date(root: etree._Element) -> float | None:
 def _is_line_with_date(element: etree._Element) -> bool:
     """Is this so short that the date is what it is there for, rather than a sentence with a date?"""
     text = ""
-    for piece in element.itertext():
+    for piece in map(str, element.itertext()):
         text += f" {piece}"
         if len(text) > 4 * _MAX_DATE_CHARS:
             return False
