@@ -1,9 +1,11 @@
-"""What every small script needs: settings, a store that answers, and errors as one sentence."""
+"""What every small script needs: settings, a store that answers, and errors as one sentence.
+
+What only a command at work needs is imported where that begins: `--help` and a wrong option answer without it.
+"""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import json
 import math
@@ -11,22 +13,27 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator, Coroutine, Mapping
-
-from redis.exceptions import RedisError
+from typing import TYPE_CHECKING
 
 from core.errors import FreshetError
-from core.keys import Keys
 from core.registry.moments import parse_moment
-from core.runtime import logs
 from core.runtime.terminal import echo
-from core.settings import Settings, load
-from core.store import connect, redis_health
 from scripts.command_names import as_typed, columns_as_typed
+
+if TYPE_CHECKING:
+    from core.keys import Keys
+    from core.settings import Settings
+    from core.store import connect
 
 
 @contextlib.asynccontextmanager
 async def open_session() -> AsyncIterator[tuple[Settings, Keys, connect.Client]]:
     """Settings, keys and a client on a server that answered."""
+    from core.keys import Keys
+    from core.runtime import logs
+    from core.settings import load
+    from core.store import connect, redis_health
+
     settings = load()
     logs.configure(settings)
     client = connect.open_store(settings)
@@ -72,6 +79,10 @@ def moment(text: str | None, *, is_end: bool = False) -> float | None:
 
 def run(work: Coroutine[object, object, int]) -> int:
     """Run a script; what goes wrong is a sentence on stderr and exit code 2."""
+    import asyncio
+
+    from redis.exceptions import RedisError
+
     try:
         code = asyncio.run(work)
         sys.stdout.flush()  # here, where we can see that nobody reads it
@@ -80,6 +91,9 @@ def run(work: Coroutine[object, object, int]) -> int:
         echo(as_typed(str(error)), file=sys.stderr)
         return 2
     except RedisError as error:
+        from core.settings import load
+        from core.store import connect, redis_health
+
         echo(redis_health.explain(error, connect.url_of(load())), file=sys.stderr)
         return 2
     except BrokenPipeError:

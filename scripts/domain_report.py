@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import Any
 
 from core.keys import Keys
 from core.net.pace_store import PaceStore
-from core.registry import field_parsing
 from core.registry.record import Status
-from core.runs.run import COUNTERS, Run, domain_scope, run_json
+from core.runs.run import Run, domain_scope, run_json
 from core.runtime.terminal import echo
 from core.settings import Settings
 from core.sources.io.domain_report import DomainReport, read_report, report_json
@@ -24,26 +21,14 @@ from scripts import command_line
 from scripts.command_names import as_typed
 from scripts.feeds_set import gap_text
 from scripts.run_page import paused_lines
-from scripts.tables import ago, counted, span, table
-
-HOW_CHARS = 60
-COUNTER_HEAD = ("KNOWN", "VISITED", "CHANGED", "UNCHANGED", "GONE", "FAILED", "NOT FOR US")
-RUN_HEAD = ("STARTED", "KIND", "WHAT", "MODE", "STATUS", *COUNTER_HEAD)
+from scripts.run_rows import RUN_HEAD, run_row
+from scripts.tables import counted, span, table
 
 
 async def take_up(settings: Settings, client: Client, keys: Keys, domain_id: str) -> None:
     """Take up what the person has put or edited in the domain's folder; if it cannot be used, say so and go on."""
     if problem := await DomainTakeUp(settings, client, keys, is_own_command=True).one_if_usable(domain_id):
         echo(problem, file=sys.stderr)
-
-
-def how_it_ended(details: Mapping[str, str]) -> str:
-    """Return how the last listing of a source ended, or what a person should do about it."""
-    if details.get("held"):
-        return f"🛑 {details['held']}"
-    if details.get("full"):
-        return f"🚧 {details['full']}"
-    return details.get("last_listing", "")[:HOW_CHARS] or "–"
 
 
 async def report(domain_id: str, json: bool = False) -> int:
@@ -88,18 +73,6 @@ def message_of(run: Run) -> str:
     """Return what a run says at its end, with the name of its source in front."""
     name = run.source or run.domain or str(run.kind)
     return run.message if not run.message or run.message.startswith(f"{name}: ") else f"{name}: {run.message}"
-
-
-def run_row(run: Mapping[str, Any], now: float) -> tuple[object, ...]:
-    """Return a run (`run_json`) as a row of a table."""
-    started = ago(field_parsing.iso_timestamp(run["started_at"]) or 0.0, now)
-    counts = (run["counts"].get(name, "–") for name in COUNTERS)
-    return (started, run["kind"], run["source"] or run["domain"] or "–", run["mode"] or "–", end_of(run), *counts)
-
-
-def end_of(run: Mapping[str, Any]) -> str:
-    """Return the status of a run, with the reason where it is only partial."""
-    return f"{run['status']} ({run['problem']})" if run.get("problem") else str(run["status"])
 
 
 def _notices(report: DomainReport, shown: str) -> list[str]:

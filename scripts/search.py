@@ -14,18 +14,19 @@ from datetime import UTC, datetime
 
 from core.pages.text_cleaning import printable, printable_line
 from core.runtime.terminal import Styled, bold, echo
-from core.search.io.searcher import open_searcher
-from core.search.io.unknown_names import unknown_names
 from core.search.models import IndexedPage, Query, SearchResponse, SearchResult
 from core.search.query_arguments import QueryArguments, build_query
-from core.search.response_json import response_json
-from core.store import connect
 from scripts import command_line
 from scripts.tables import ago, counted
 
 
 async def search(query: Query, *, as_json: bool, explain: bool) -> int:
     """Print the results; exit code 1 if there are none."""
+    from core.search.io.searcher import open_searcher
+    from core.search.io.unknown_names import unknown_names
+    from core.search.response_json import response_json
+    from core.store import connect
+
     async with (
         command_line.open_session() as (settings, keys, client),
         open_searcher(settings, client, keys, mend=True) as searcher,

@@ -7,31 +7,42 @@ python -m scripts.status --kb ID [--json]    the state of one knowledge base (do
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
-from core.runs import state_json
-from core.runs.io.state_store import KbStateStore
-from core.runtime.store_status import collect_status
 from core.runtime.terminal import echo
-from core.store import connect
 from scripts import command_line
 from scripts.command_names import as_typed
-from scripts.status_kb import kb_page
-from scripts.status_text import status_page
+
+if TYPE_CHECKING:
+    from core.keys import Keys
+    from core.store import connect
 
 
 async def status(as_json: bool, kb_id: str | None = None) -> int:
     """Print the status, or the state of one knowledge base."""
+    from core.runtime.store_status import collect_status
+    from scripts.status_text import status_page
+
     async with command_line.open_session() as (settings, keys, client):
         if kb_id is not None:
-            now = await connect.now(client)
-            state = await KbStateStore(client, keys).require(kb_id, now)
-            echo(state_json.to_json(state) if as_json else kb_page(state, now))
-            return 0
+            return await _status_of_kb(client, keys, kb_id, as_json)
         values = await collect_status(settings, client, keys)
     if as_json:
         command_line.print_json(values)
     else:
         echo(as_typed(status_page(values)))
+    return 0
+
+
+async def _status_of_kb(client: connect.Client, keys: Keys, kb_id: str, as_json: bool) -> int:
+    from core.runs import state_json  # here: the status of everything does without
+    from core.runs.io.state_store import KbStateStore
+    from core.store import connect
+    from scripts.status_kb import kb_page
+
+    now = await connect.now(client)
+    state = await KbStateStore(client, keys).require(kb_id, now)
+    echo(state_json.to_json(state) if as_json else kb_page(state, now))
     return 0
 
 

@@ -19,11 +19,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from core.registry.io.trail_fetch_reader import ask_robots
-from core.registry.io.trail_reader import explain_url
 from core.registry.trail import Outcome, Station, StationState, Trail
 from core.runtime.terminal import echo
-from core.store import connect
 from core.urls.secrets import redact
 from scripts import command_line
 from scripts.command_names import as_typed
@@ -40,6 +37,10 @@ _FOUND = (Outcome.FOUND, Outcome.ELSEWHERE, Outcome.FEED)
 
 async def why(name: str, *, as_json: bool, ask: bool) -> int:
     """Print the trail; exit code 1 if it is not there."""
+    from core.registry.io.trail_fetch_reader import ask_robots
+    from core.registry.io.trail_reader import explain_url
+    from core.store import connect
+
     async with command_line.open_session() as (settings, keys, client):
         if ask:
             await ask_robots(client, keys, settings, name.strip())

@@ -69,7 +69,7 @@ def _names(step: Step) -> tuple[str, ...]:
 @pytest.fixture
 def stepped(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[StepFolder]]:
     """Folders have steps."""
-    monkeypatch.setitem(source_kinds.SOURCES, "folder", StepFolder)  # type: ignore[arg-type]
+    monkeypatch.setattr(source_kinds, "SOURCES", {**source_kinds.SOURCES, "folder": StepFolder})
     yield StepFolder
     for kept in (StepFolder.prepared, StepFolder.published, StepFolder.batches):
         kept.clear()

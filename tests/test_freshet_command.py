@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import shlex
 import subprocess
@@ -87,13 +88,55 @@ def test_help_is_quick() -> None:
     assert loaded == {"core", "core.runtime", "core.runtime.interpreter"}
 
 
-def test_looking_loads_only_what_looking_needs() -> None:
-    """`status`, `search` and `why` start without the HTTP client, the queue, the parsers and the model."""
-    code = "import sys, scripts.search, scripts.status, scripts.why; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    heavy = {"aiohttp", "feedparser", "lxml", "onnxruntime", "rq", "tqdm", "trafilatura"}
+SOURCE_FILES = {f"core.sources.io.{name}" for name in ("web", "folder", "github", "sharepoint")}
+NEVER = {
+    "aiohttp",
+    "dotenv",
+    "feedparser",
+    "lxml",
+    "pydantic_settings",
+    "rq",
+    "tqdm",
+    "trafilatura",
+    "tantivy",
+    "numpy",
+}
+NEVER |= {"onnxruntime", "prometheus_client", "core.runtime.parse_pool", "core.search.io.searcher"}
 
-    assert heavy & set(done.stdout.split()) == set()
+SEARCHING = {"core.search.io.searcher", "numpy", "tantivy", "tqdm"}
+"""What only a search needs; the last one shows how far the first copy of the index is."""
+
+
+@pytest.mark.parametrize(
+    ("words", "unwanted"),
+    [
+        (["status"], NEVER | SOURCE_FILES),
+        (["why", "https://example.org/nobody-knows-it"], NEVER | SOURCE_FILES),
+        (["search", "flood wall", "--words"], NEVER - SEARCHING | SOURCE_FILES),
+        (["status", "--help"], NEVER | SOURCE_FILES | {"redis", "asyncio", "pydantic", "core.settings"}),
+        (["why", "--help"], NEVER | SOURCE_FILES | {"redis", "asyncio", "pydantic", "core.settings"}),
+        (["search", "--help"], NEVER | SOURCE_FILES | {"redis", "asyncio", "pydantic", "core.settings"}),
+    ],
+    ids=["status", "why", "search", "help of status", "help of why", "help of search"],
+)
+def test_looking_loads_only_what_looking_needs(
+    words: list[str], unwanted: set[str], settings: Settings, redis: Client, tmp_path: Path
+) -> None:
+    """At work, `status`, `why` and `search` load no fetcher, queue, parser or model; their help not even a client."""
+    code = "import sys; from scripts import freshet\ntry: freshet.main()\nfinally: print(*sys.modules, file=sys.stderr)"
+    assert settings.redis_url is not None
+    environment = {
+        "PATH": os.environ["PATH"],
+        "REDIS_URL": settings.redis_url.get_secret_value(),
+        "KEY_PREFIX": settings.key_prefix,
+        "PERSISTENT_STORAGE_PATH": str(tmp_path),
+    }
+    command = [sys.executable, "-c", code, *words]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    loaded = set(done.stderr.splitlines()[-1].split())
+
+    assert done.stdout
+    assert unwanted & loaded == set()
 
 
 @pytest.mark.parametrize("name", NAMES)

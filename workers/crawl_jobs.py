@@ -14,11 +14,11 @@ from core.runtime.context import Context
 from core.runtime.job_limit import JobLimit
 from core.sources.crawl_parameters import CrawlParameters
 from core.sources.domain_schema import DomainFileError
+from core.sources.io import source_kinds
 from core.sources.io.crawl import crawl_source
 from core.sources.io.crawl_runs import CrawlMode
 from core.sources.io.domain_crawl import DomainCrawl
 from core.sources.io.domain_store import DomainStore
-from core.sources.io.source_kinds import SOURCES
 from core.sources.io.source_selection import select_sources
 from core.sources.source_state import SourceState
 from core.store import connect
@@ -80,7 +80,7 @@ async def crawl_domain(context: Context, limit: JobLimit, domain_id: str, run_id
 
 
 def _extend(limit: JobLimit, states: Iterable[SourceState]) -> None:
-    if any(state.record.kind in SOURCES and SOURCES[state.record.kind].has_steps for state in states):
+    if any(source_kinds.has_steps(state.record.kind) for state in states):
         limit.extend(STEPS_SECONDS)
 
 

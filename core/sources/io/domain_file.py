@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import GenericAlias
 from typing import Any
@@ -17,7 +18,15 @@ from typing import Any
 from pydantic import ValidationError, create_model
 
 from core.settings import Settings
-from core.sources.domain_schema import GITHUB_URL, SLUG, SOURCES_SUFFIX, Domain, DomainFileError, folder_id
+from core.sources.domain_schema import (
+    GITHUB_URL,
+    SLUG,
+    SOURCES_SUFFIX,
+    Domain,
+    DomainFileError,
+    SourceConfig,
+    folder_id,
+)
 from core.sources.io import source_kinds
 
 MOST_FILE_BYTES = 1_000_000
@@ -27,10 +36,18 @@ _PROBLEMS = {
     "missing": "is missing",
     "string_pattern_mismatch": _NO_NAME,
 }
-_MODELS = {f"{kind}{SOURCES_SUFFIX}": model for kind, model in source_kinds.config_models().items()}
-_DOMAIN: type[Domain] = create_model(  # type: ignore[call-overload]
-    "Domain", __base__=Domain, **{name: (GenericAlias(tuple, (model, ...)), ()) for name, model in _MODELS.items()}
-)
+
+
+@cache  # when first needed: it takes the files of all sources, which most commands do without
+def _models() -> dict[str, type[SourceConfig]]:
+    return {f"{kind}{SOURCES_SUFFIX}": model for kind, model in source_kinds.config_models().items()}
+
+
+@cache
+def _domain_model() -> type[Domain]:
+    fields = {name: (GenericAlias(tuple, (model, ...)), ()) for name, model in _models().items()}
+    made: type[Domain] = create_model("Domain", __base__=Domain, **fields)  # type: ignore[call-overload]
+    return made
 
 
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────
@@ -108,7 +125,7 @@ def parse_quick(text: str, folder: str, home: str | None = None, web_url: str = 
     if word.lower().startswith("www."):
         word = f"https://{word}"
     # The last line of the table first: an address on GitHub is one of the web too.
-    for name, model in reversed(_MODELS.items()):
+    for name, model in reversed(_models().items()):
         config = model.recognise(word, web_url)
         if config is not None:
             domain = _domain({"id": "quick", name: [config]}, folder, home)
@@ -140,7 +157,7 @@ def _each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 def _domain(read: Mapping[str, Any], folder: str, home: str | None) -> Domain:
     try:
         # By way of JSON: only there are lists as good as tuples to a strict reader.
-        domain = _DOMAIN.model_validate_json(json.dumps(read), context={"folder": folder, "home": home})
+        domain = _domain_model().model_validate_json(json.dumps(read), context={"folder": folder, "home": home})
     except ValidationError as error:
         raise DomainFileError(_sentence(error)) from None
     _refuse_repeats(domain)

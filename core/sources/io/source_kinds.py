@@ -5,27 +5,53 @@ The order counts where a person names a source in one word: the last line that r
 
 from __future__ import annotations
 
+import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from core.sources.domain_schema import SourceConfig, SourceRecord
-from core.sources.io.folder import FolderSource
-from core.sources.io.github import GithubSource
-from core.sources.io.sharepoint import SharePointFiles, SharePointList, SharePointPages
-from core.sources.io.single_items import SingleItemSource
-from core.sources.io.source import Source
-from core.sources.io.web import WebSource
+if TYPE_CHECKING:
+    from core.sources.domain_schema import SourceConfig, SourceRecord
+    from core.sources.io.source import Source
 
-SOURCES: Mapping[str, type[Source]] = {
-    "rss": SingleItemSource,
-    "urls": SingleItemSource,
-    "web": WebSource,
-    "folder": FolderSource,
-    "github": GithubSource,
-    "file": SharePointFiles,
-    "list": SharePointList,
-    "sitepage": SharePointPages,
-}
+
+class SourceTable(Mapping[str, "type[Source]"]):
+    """The classes of sources by kind, each imported when it is first asked for.
+
+    Most processes and commands need one or none of them, and all of them together are a fifth of a start.
+    """
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        """`places`: file and class by kind."""
+        self._places = places
+
+    def __getitem__(self, kind: str) -> type[Source]:
+        name, _, class_name = self._places[kind].partition(" ")
+        found: type[Source] = getattr(importlib.import_module(f"core.sources.io.{name}"), class_name)
+        return found
+
+    def __contains__(self, kind: object) -> bool:
+        return kind in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+SOURCES: Mapping[str, type[Source]] = SourceTable(
+    {
+        "rss": "single_items SingleItemSource",
+        "urls": "single_items SingleItemSource",
+        "web": "web WebSource",
+        "folder": "folder FolderSource",
+        "github": "github GithubSource",
+        "file": "sharepoint SharePointFiles",
+        "list": "sharepoint SharePointList",
+        "sitepage": "sharepoint SharePointPages",
+    }
+)
 
 
 def source_class(kind: str) -> type[Source]:
@@ -33,6 +59,11 @@ def source_class(kind: str) -> type[Source]:
     if kind not in SOURCES:
         raise ValueError(f"there is no source of the kind {kind[:80]!r} in this version")
     return SOURCES[kind]
+
+
+def has_steps(kind: str) -> bool:
+    """Do sources of this kind keep a copy that is downloaded and published in steps?"""
+    return kind in SOURCES and SOURCES[kind].has_steps
 
 
 def config_models() -> dict[str, type[SourceConfig]]:

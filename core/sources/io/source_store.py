@@ -13,7 +13,6 @@ from core.models import ListingEnd, RejectedUrl
 from core.net import pace_store
 from core.registry import field_parsing
 from core.sources.domain_schema import DomainFileError, SourceRecord
-from core.sources.io import domain_file
 from core.sources.source_state import LastmodTrust, LossLimit, SourceState
 from core.store.commit import DONE_MILLISECONDS, Command, new_token
 from core.store.connect import Client, HashFields, texts
@@ -161,6 +160,8 @@ class SourceStore:
         """Return a source as its domain describes it; None if there is no such domain, or it cannot be read either."""
         text = await self._client.hget(self._keys.domain(sid.partition(".")[0]), "config")
         try:
+            from core.sources.io import domain_file  # here: it imports the files of all sources
+
             records = domain_file.parse_domain(str(text or ""), "/").sources()
         except DomainFileError:
             return None
