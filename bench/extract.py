@@ -1,14 +1,13 @@
 """Measure how well and how fast pages are read: `python -m bench.extract [--data DIR] [--quick]`
 
-Main text of our extractor and of trafilatura's modes on the same pages in the same run, scored by the corpora's own
-`score.py`; then title, author and date; then CPU time, ours with every field of an article against peers.
+Main text of our extractor, of trafilatura's modes and of readability-lxml on the same pages in the same run, scored by
+the corpora's own `score.py`; then title, author and date; then CPU time, ours with every field of an article.
 DIR holds `corpus-*.json.gz` and `score.py`; without it the pages are made up, and only the time is measured.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import logging
 import time
 import warnings
@@ -19,14 +18,18 @@ from typing import Any
 
 import trafilatura
 
+from bench.article_scores import DEFAULT_DATA, Corpora, CorpusPage, difference, load_corpora, page_counts, print_scores
+from bench.text_weights import tree_and_title
 from core.feeds.dates import parse_date
 from core.models import Document
 from core.pages.charset import decode_page
 from core.pages.extract import extract_page
 from core.pages.language import guess_language
+from core.pages.main_text import MAX_FOR_LIBRARY, decide_runs
 from core.pages.page_document import read_page
+from core.pages.page_nodes import PageNodes
+from core.pages.run_weights import WEIGHTS
 
-DEFAULT_DATA = Path(__file__).parents[2] / "shared" / "data" / "articles"
 QUICK_STEP = 6
 REPEATS = 2
 MODES: dict[str, dict[str, bool]] = {
@@ -35,7 +38,6 @@ MODES: dict[str, dict[str, bool]] = {
     "precision": {"favor_precision": True},
     "recall": {"favor_recall": True},
 }
-CorpusPage = Mapping[str, Any]
 Reader = Callable[[CorpusPage], str]
 
 
@@ -46,7 +48,7 @@ def main() -> None:
     options = arguments.parse_args()
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")  # BeautifulSoup has opinions on XHTML
-    corpora, score = load(options.data)
+    corpora, score = load_corpora(options.data)
     if score:
         print_main_text(corpora, score)
         print_statements(corpora)
@@ -54,39 +56,44 @@ def main() -> None:
     print_speed(everything[:: QUICK_STEP if options.quick else 1])
 
 
-def load(folder: Path) -> tuple[dict[str, dict[str, CorpusPage]], ModuleType | None]:
-    spec = importlib.util.spec_from_file_location("article_score", folder / "score.py")
-    if not (folder / "score.py").is_file() or spec is None or spec.loader is None:
-        print(f"{folder} is not there: using made-up pages, without a score")
-        return {"made up": {str(number): made_up(number) for number in range(60)}}, None
-    score = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(score)
-    files = sorted(folder.glob("corpus-*.json.gz"))
-    return {path.name.split("-")[1].split(".")[0]: score.load_corpus(path) for path in files}, score
-
-
-def made_up(number: int) -> CorpusPage:
-    """A page of the usual size: much navigation around twenty paragraphs."""
-    navigation = "<div class=x><ul>" + "<li><a href=/x>Some words</a></li>" * 150 + "</ul></div>"
-    text = "".join(
-        f"<p>Water finds its way {n} times and takes the bank with it, as every miller knows.</p>" for n in range(20)
-    )
-    html = (
-        f"<html lang=en><head><title>{number}</title></head><body>{navigation * 3}<article>{text}</article>{navigation}"
-    )
-    return {"html": html, "url": f"https://example.org/{number}"}
-
-
 # ── main text ───────────────────────────────────────────────────────────────────────────────────
 
 
-def print_main_text(corpora: Mapping[str, Mapping[str, CorpusPage]], score: ModuleType) -> None:
-    print(f"{'main text, F1':<26}" + "".join(f"{name:>9}" for name in corpora))
-    table = {name: {c: f1(read, pages, score) for c, pages in corpora.items()} for name, read in text_readers().items()}
-    for name, row in table.items():
-        print(f"{name:<26}" + "".join(f"{value:>9.4f}" for value in row.values()))
-    best = {c: max(table[f"trafilatura {mode}"][c] for mode in MODES) for c in corpora}
-    print(f"{'freshet to the best mode':<26}" + "".join(f"{table['freshet'][c] - best[c]:>+9.4f}" for c in corpora))
+def print_main_text(corpora: Corpora, score: ModuleType) -> None:
+    """Scores of all readers, how sure the difference to each is, and how often ours asked for a second opinion."""
+    readers = text_readers()
+    pages = {key: page for corpus in corpora.values() for key, page in corpus.items()}
+    texts = {
+        name: {key: read_or_nothing(read, key, page) for key, page in pages.items()} for name, read in readers.items()
+    }
+    counts = {
+        name: {key: page_counts(page, found[key], score) for key, page in pages.items()}
+        for name, found in texts.items()
+    }
+    print_scores(counts, corpora, score)
+    print("\nfreshet less the other, over all pages, with 95 % of a paired bootstrap")
+    for name in readers:
+        if name != "freshet":
+            print(
+                "{:<26}{:>+9.4f}   {:+.4f} to {:+.4f}".format(name, *difference(counts["freshet"], counts[name], score))
+            )
+    empty = {name: sum(not text.strip() for text in found.values()) for name, found in texts.items()}
+    print("pages without text: " + ", ".join(f"{name} {count}" for name, count in empty.items()))
+    print(f"second opinions: {sum(is_doubtful(page) for page in pages.values())} of {len(pages)} pages")
+
+
+def read_or_nothing(read: Reader, key: str, page: CorpusPage) -> str:
+    try:
+        return read(page)
+    except Exception as exc:  # noqa: BLE001 - a peer may raise anything; the page then counts as empty
+        print(f"  {key}: {type(exc).__name__}")
+        return ""
+
+
+def is_doubtful(page: CorpusPage) -> bool:
+    root, title = tree_and_title(page)
+    nodes = PageNodes(root)
+    return nodes.size <= MAX_FOR_LIBRARY and decide_runs(nodes, title, WEIGHTS).is_doubtful
 
 
 def text_readers() -> dict[str, Reader]:
@@ -110,19 +117,6 @@ def ours(page: CorpusPage) -> str:
 def mode_reader(mode: Mapping[str, bool]) -> Reader:
     """Without comments, which are no part of any corpus's truth: each mode at its best."""
     return lambda page: trafilatura.extract(page["html"], url=page["url"], include_comments=False, **mode) or ""
-
-
-def f1(read: Reader, pages: Mapping[str, CorpusPage], score: ModuleType) -> float:
-    found = {}
-    for key, page in pages.items():
-        try:
-            found[key] = read(page)
-        except Exception as exc:  # noqa: BLE001 - a peer may raise anything; the page then counts as empty
-            print(f"  {key}: {type(exc).__name__}")
-            found[key] = ""
-    texts = {key: page["text"] for key, page in pages.items() if "text" in page}
-    result: float = (score.score_texts(texts, found) if texts else score.score_snippets(pages, found))["f1"]
-    return result
 
 
 # ── what pages say about themselves ─────────────────────────────────────────────────────────────
