@@ -1,7 +1,7 @@
 """How many cores, how much memory, how many shards? Arithmetic over measured costs; `python -m bench.capacity`
 
 `bench/results/units.json`, written by `./scripts/bench day`, says what each kind of work costs. Nothing is measured
-here; the tables of docs/scale.md are what this prints, and a test compares them.
+here; the tables are printed and written into docs/scale.md, and a test compares them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.harness import table
+from bench.harness import table, write_part
 
 RESULTS = Path(__file__).parent / "results"
 UNITS = ("polls", "changed_feeds", "articles", "refreshes", "chunks")
@@ -163,7 +163,9 @@ def need_table(stored: Mapping[str, Any], links: int = 5) -> str:
 
 def day_line(stored: Mapping[str, Any]) -> str:
     """The prediction beside the measurement."""
-    day = stored["day"]
+    day = stored.get("day")
+    if not day:
+        return "Not measured yet: `./scripts/bench day`."
     share = day["predicted"] / day["measured"] - 1
     predicted, measured = f"predicted {day['predicted']:.0f} CPU s", f"measured {day['measured']:.0f}"
     return f"A day of {day['feeds']} feeds: {predicted}, {measured} ({share:+.0%})."
@@ -171,7 +173,10 @@ def day_line(stored: Mapping[str, Any]) -> str:
 
 def main() -> None:
     stored = read()
-    print("\n\n".join((unit_table(stored), need_table(stored), day_line(stored), stored["machine"])))
+    parts = {"units": unit_table(stored), "need": need_table(stored), "day": day_line(stored)}
+    for name, text in parts.items():
+        print(text, end="\n\n")
+        write_part("scale.md", name, f"{text}\n\nMeasured on {stored['machine']}." if name == "units" else text)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from typing import Any
 import redis
 
 from bench.growth_steps import KINDS, Place
-from bench.harness import ROOT, Spent, machine, serving, spending, table
+from bench.harness import ROOT, Spent, machine, serving, spending, table, write_part
 from core.store import embedded
 
 RESULTS = ROOT / "bench" / "results"
@@ -47,15 +47,20 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="a million of everything: hours")
     parser.add_argument("--most", type=int, help="the largest size")
     parser.add_argument("--work", type=int, help="the largest size of what takes long")
+    parser.add_argument("--table", action="store_true", help="measure nothing, write what was into docs/")
     given = parser.parse_args()
     most = given.most or (10_000 if given.quick else 1_000_000)
     work = given.work or (1_000 if given.quick else most if given.full else 10_000)
     logging.disable(logging.WARNING)
     folder = RESULTS / "quick" if given.quick else RESULTS
-    for kind in given.kinds or KINDS:
+    for kind in () if given.table else given.kinds or KINDS:
         for samples in measured_kind(kind, most, work, turns=1 if given.quick else max(REPETITIONS.values())):
             save(kind, samples, folder)
     print_tables(folder)
+    if given.table:
+        figures = read_figures()
+        machines = {f"Measured on {one['machine']}." for one in figures.values()}
+        write_part("performance.md", "growth", "\n".join((growth_table(figures), "", *sorted(machines))))
 
 
 def sizes_up_to(most: int) -> list[int]:
@@ -145,8 +150,12 @@ def growth_rows(figures: Mapping[str, Any]) -> list[list[str]]:
             wall = {int(size): one["wall_seconds"] for size, one in by_size.items()}
             shown = [seconds(cpu[size]) if size in cpu else "" for size in sizes_up_to(1_000_000)]
             slopes = (exponent(cpu), last_slope(cpu), exponent(wall))
-            rows.append([f"{kind}: {step}", *shown, seconds(wall[max(wall)]), *(f"{slope:.2f}" for slope in slopes)])
+            rows.append([f"{kind}: {step}", *shown, seconds(wall[max(wall)]), *map(_slope, slopes)])
     return rows
+
+
+def _slope(value: float) -> str:
+    return "" if math.isnan(value) else f"{value + 0.0:.2f}"
 
 
 def seconds(value: float) -> str:

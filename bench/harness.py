@@ -108,6 +108,14 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in shown)
 
 
+def write_part(page: str, name: str, text: str) -> None:
+    """Put a text between `<!-- name -->` and the next `<!-- end -->` of a page in docs/."""
+    path = ROOT / "docs" / page
+    head, tail = re.escape(f"<!-- {name} -->"), re.escape("<!-- end -->")
+    found = re.sub(f"(?s)({head}\n).*?({tail})", lambda match: f"{match[1]}{text}\n{match[2]}", path.read_text())
+    path.write_text(found)
+
+
 def addresses(count: int) -> list[str]:
     """That many loopback addresses, each its own host to the gate."""
     return [f"127.1.{i // 250}.{i % 250 + 1}" for i in range(count)]

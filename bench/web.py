@@ -76,6 +76,8 @@ class Web:
                 writer.write(self.reply(head))
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the client has gone
+        finally:
             writer.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import subprocess
 
 import pytest
@@ -40,3 +41,16 @@ def test_unknown_benchmark_is_a_sentence() -> None:
 
     assert done.returncode == 2
     assert done.stderr.startswith("There is no benchmark nothing. There are: feeds ")
+
+
+def test_page_shows_what_was_measured() -> None:
+    """The table of docs/performance.md is what `python -m bench.growth --table` writes."""
+    assert growth.growth_table(growth.read_figures()) in (ROOT / "docs" / "performance.md").read_text()
+
+
+def test_every_benchmark_of_the_page_exists() -> None:
+    """`./scripts/bench NAME` of docs/performance.md names a module."""
+    named = set(re.findall(r"`\./scripts/bench ([a-z_]+)", (ROOT / "docs" / "performance.md").read_text()))
+
+    assert len(named) >= 10
+    assert {name for name in named if not (ROOT / "bench" / f"{name}.py").is_file()} == set()
