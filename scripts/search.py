@@ -43,6 +43,8 @@ async def search(query: Query, *, as_json: bool, explain: bool) -> int:
 
 def _as_text(response: SearchResponse, query: Query, explain: bool, now: float) -> Iterator[str]:
     pages = counted(response.total, "page")
+    if response.showing_results_for:
+        yield f"Showing results for: {printable_line(response.showing_results_for)} (put words in quotes to keep them)"
     if response.results:
         yield f"{'more than ' * response.has_more}{pages} by {response.by}"
     elif response.total:

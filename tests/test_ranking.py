@@ -58,6 +58,16 @@ def test_confidence_where_nothing_is_found() -> None:
     assert ranking.word_confidence(0.0, 5.0, 5.0) == ranking.word_confidence(1.0, 0.0, 0.0) == 0.0
 
 
+def test_what_is_only_remotely_like_the_question_is_left_out() -> None:
+    """Below a share of the best score a page needs one of the words; where no page has any, all are kept."""
+    meaning = [("a", 0.9), ("b", 0.5), ("c", 0.21), ("d", 0.2)]
+    hits = ranking.weighted([("a", 9.0), ("d", 1.0)], meaning, 0.5)
+
+    assert [hit.key for hit in ranking.without_faint(hits)] == ["a", "b", "d"]
+    assert len(ranking.without_faint(ranking.weighted([], meaning))) == 4
+    assert ranking.without_faint([]) == []
+
+
 def test_quoted_phrases_come_first() -> None:
     """What has the phrases stands before what scores higher, each in its order."""
     hits = ranking.weighted(WORDS, MEANING, 0.5)

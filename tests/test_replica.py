@@ -90,7 +90,8 @@ async def test_what_is_committed_is_found(replica: Replica) -> None:
 
     hits = await replica.search("flooded bridges", unit(1), EVERYTHING, 10)
 
-    assert hits[0] == Hit("c1", "i", "v1", hits[0].score, 1.0, 1.0, given)
+    assert hits[0] == Hit("c1", "i", "v1", hits[0].score, hits[0].lexical, 1.0, given)
+    assert hits[0].lexical > 0.5
     assert (await replica.texts(hits))["c1"] == ChunkText(chunks[0].text, ("News", "River"))
     assert await replica.count() == 2
     assert [ids async for ids in replica.iter_ids()] == [("c1", "i", "v1"), ("c2", "i", "v1")]
@@ -210,6 +211,20 @@ async def test_a_phrase_in_a_sentence_comes_first(replica: Replica) -> None:
 
     assert await found(replica, 'growth of the "boundary layer"', vector=unit(1)) == ["phrase", "words", "other"]
     assert await found(replica, 'growth of the "layer boundary"', vector=unit(1)) == ["words", "phrase", "other"]
+
+
+async def test_nonsense_gets_few_answers(replica: Replica) -> None:
+    """Words that no text has, and that are no sentence of any language, find the nearest three, called a guess."""
+    for number in range(6):
+        await put(replica, f"p{number}", f"sluice {number}", language="en", vector=unit(1, number / 10))
+    await commit(replica)
+
+    nonsense, foreign, words = [
+        await replica.search(text, unit(1), EVERYTHING, 10) for text in ("qzxv jkwp", "wie öffnet man Wehre", "sluice")
+    ]
+
+    assert ([hit.item_id for hit in nonsense], nonsense.is_guess) == (["p0", "p1", "p2"], True)
+    assert (len(foreign), foreign.is_guess, len(words), words.is_guess) == (6, False, 6, False)
 
 
 async def test_a_word_that_languages_stem_differently_counts_once(replica: Replica) -> None:

@@ -51,7 +51,17 @@ async def test_answer_for_programs(library: Library) -> None:
     first = told["results"][0]
 
     assert done.returncode == 0, done.stderr
-    assert set(told) == {"query", "total", "more", "page", "per_page", "by", "pending", "results"}
+    assert set(told) == {
+        "query",
+        "total",
+        "more",
+        "page",
+        "per_page",
+        "by",
+        "pending",
+        "showing_results_for",
+        "results",
+    }
     assert (told["query"], told["page"], told["by"]) == ("weir repaired", 1, "words and meaning")
     assert set(first) == {
         *("id", "score", "version", "url", "title", "language", "type", "host", "categories", "domains"),
@@ -121,6 +131,17 @@ async def test_without_an_embedder_it_says_so(library: Library) -> None:
     assert done.returncode == 0, done.stderr
     assert "page by words (EMBEDDER is none)" in done.stdout
     assert (await library.ask("weir")).by == "words and meaning"
+
+
+async def test_spelling_is_corrected_and_the_answer_says_so(library: Library) -> None:
+    """For people and for programs; words in quotes stay as they are."""
+    wrong, quoted = await search(library, "weeir"), await search(library, '"weeir"')
+    found = await library.ask("weeir")
+
+    assert "Showing results for: weir (put words in quotes to keep them)" in wrong.stdout
+    assert (wrong.returncode, quoted.returncode) == (0, 1)
+    assert (found.showing_results_for, bool(found.results)) == ("weir", True)
+    assert (await library.ask("weir")).showing_results_for == ""
 
 
 async def test_folder_that_cannot_be_used_is_a_sentence(settings: Settings, redis: object, tmp_path: Path) -> None:

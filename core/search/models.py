@@ -117,10 +117,12 @@ class Hit(NamedTuple):
 class Hits(list[Hit]):
     """Chunks, best first."""
 
-    def __init__(self, hits: Iterable[Hit] = (), *, has_more: bool = False) -> None:
+    def __init__(self, hits: Iterable[Hit] = (), *, has_more: bool = False, is_guess: bool = False) -> None:
         super().__init__(hits)
         self.has_more = has_more
         """More chunks matched by words than are listed here."""
+        self.is_guess = is_guess
+        """No text has any word of the question, which may be no words at all: these few are the nearest by meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,3 +204,5 @@ class SearchResponse:
     """`words and meaning`, or `words` with the reason."""
     pending: int = 0
     """Texts that wait for their vectors, and are found by words alone until they have them."""
+    showing_results_for: str = ""
+    """The question with its spelling corrected, where it was; what is in quotes is never corrected."""

@@ -22,6 +22,7 @@ def response_json(response: SearchResponse, query: Query, *, explain_at: float |
         "per_page": query.per_page,
         "by": response.by,
         "pending": response.pending,
+        "showing_results_for": response.showing_results_for,
         "results": [
             _result(result) | ({} if explain_at is None else {"explain": _score(result, query, explain_at)})
             for result in response.results

@@ -115,6 +115,11 @@ _FOLDED = {name: frozenset(map(fold, words.split())) for name, words in _SMALL_W
 _FOLDED["nb"] = _FOLDED["nn"] = _FOLDED["no"]
 
 
+def has_small_words(words: Sequence[str]) -> bool:
+    """Whether a question has a small word of any language: it is then a sentence that somebody wrote."""
+    return any(fold(word) in small for word in words for small in _FOLDED.values())
+
+
 def without_small_words(words: Sequence[str], languages: Sequence[str]) -> list[str]:
     """Return the words of a question without small ones; all of them if it has no others.
 

@@ -34,6 +34,8 @@ def proof(verified_ts: float | None, verified_by: str, now: float) -> str:
 def of_search(answer: SearchAnswer, now: float) -> str:
     """Results with their best passages."""
     head = f"Search for {answer.query!r}, by {answer.by}: {answer.total} found, page {answer.page}."
+    if answer.showing_results_for:
+        head += f" Showing results for {answer.showing_results_for!r}; words in quotes are not corrected."
     first = (answer.page - 1) * answer.per_page + 1
     results = [_result(place, one, now) for place, one in enumerate(answer.results, first)]
     return "\n\n".join([" ".join([head, *answer.notes]), *results])

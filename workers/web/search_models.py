@@ -116,6 +116,9 @@ class SearchAnswer(AnswerModel):
     per_page: int
     by: str = Field(description="`words and meaning`, or `words` with the reason.")
     pending: int = Field(description="Texts that wait for their vectors.")
+    showing_results_for: str = Field(
+        "", description="The question with its spelling corrected, where it was. Words in quotes are never corrected."
+    )
     results: list[SearchResultAnswer]
     notes: list[str] = Field(description="Names in the filters that nothing has.")
 

@@ -42,6 +42,7 @@ from core.search.io.replica_table import ChunkTable
 from core.search.io.replica_writer import ReplicaWriter
 from core.search.models import ChunkText, Filters, Hit, Hits, IndexedPage, QueryVector
 from core.search.protocols import NO_VECTORS, Vector
+from core.search.spelling import Correction
 
 
 class Replica:
@@ -107,6 +108,11 @@ class Replica:
             return snapshot.search(text, vector, filters, limit, lexical_weight, model_languages, other)
 
         return await asyncio.to_thread(search)
+
+    async def corrected(self, text: str) -> Correction:
+        """Return a question with its unknown words corrected by the words that texts have."""
+        snapshot = self.snapshot()
+        return await asyncio.to_thread(snapshot.corrected, text) if snapshot else Correction(text)
 
     async def texts(self, hits: Sequence[Hit]) -> dict[str, ChunkText]:
         """Return the texts of these hits by chunk id, without those that were removed since the search."""

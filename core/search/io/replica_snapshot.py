@@ -9,7 +9,7 @@ import numpy as np
 from tantivy import Searcher
 
 from core.search import ranking
-from core.search.io import replica_terms, replica_vectors, replica_words
+from core.search.io import replica_spelling, replica_terms, replica_vectors, replica_words
 from core.search.io.replica_graph import Matrix, VectorGraph
 from core.search.io.replica_lexical import LexicalIndex, reading
 from core.search.io.replica_state import ReplicaState
@@ -18,7 +18,10 @@ from core.search.io.replica_words import FoundByWords
 from core.search.models import ChunkText, Filters, Hit, Hits, QueryVector
 from core.search.protocols import Vector
 from core.search.ranking import FusedHit
+from core.search.spelling import Correction
 
+MOST_GUESSES = 3
+"""Chunks that are shown for what looks like no words at all."""
 FUSION_DEPTH = 200
 """How many chunks each side contributes to the fusion. Further down there are words alone."""
 
@@ -78,10 +81,20 @@ class ReplicaSnapshot:
         words = self._by_words(terms, filters, most) if weight > 0 or words_only is not None else replica_words.NOTHING
         depth = FUSION_DEPTH if weight > 0 else limit  # whatever the limit, the same are fused
         by_vector = self._by_vectors(vector, other, filters, (main, others), depth) if weight < 1 else []
+        is_guess = bool(by_vector) and words.is_unknown and not replica_terms.is_sentence(text)
+        if is_guess:
+            by_vector = by_vector[:MOST_GUESSES]
         weight = ranking.comparable_weight(words.first, weight, _is_in(pending))
         fused = ranking.weighted(words.first, by_vector, weight, _is_in(words_only), words.confidence)
+        if len(by_vector) >= FUSION_DEPTH:  # of fewer chunks than that the farthest may be near
+            fused = ranking.without_faint(fused)
         fused = ranking.phrases_first(fused, words.phrases)
-        return Hits(self._hits([*fused, *_below(words, fused)][:limit]), has_more=words.has_more)
+        hits = self._hits([*fused, *_below(words, fused)][:limit])
+        return Hits(hits, has_more=words.has_more, is_guess=is_guess)
+
+    def corrected(self, text: str) -> Correction:
+        """Return a question with its unknown words corrected by the words that texts have."""
+        return replica_spelling.corrected(self.lexical, self.searcher, text, replica_words.languages(self.columns))
 
     def texts(self, hits: Sequence[Hit]) -> dict[str, ChunkText]:
         """Return the texts of these hits by chunk id, without those that are gone."""

@@ -17,7 +17,7 @@ from itertools import zip_longest
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
 from core.search.highlight import UNSPACED
-from core.search.small_words import without_small_words
+from core.search.small_words import has_small_words, without_small_words
 
 # What tantivy's Snowball can do (tantivy-py 0.27, Filter.stemmer), by ISO 639-1.
 STEMMERS = {
@@ -45,7 +45,7 @@ STEMMERS = {
 LONGEST_WORD_BYTES = 100
 """What is longer is no word; tantivy's own limit of 40 bytes would be 20 Cyrillic letters."""
 AS_WRITTEN = "as written"
-"""In place of a language: no stemmer at all, whatever the letters."""
+"""In place of a language: neither stems nor folds, whatever the letters."""
 LEAST_SPELLING, MOST_SPELLING = 3, 30
 """Letters of the words that spelling knows."""
 MOST_QUERY_CHARS = 2_000
@@ -103,7 +103,7 @@ def terms(text: str, language: str) -> str:
 
 
 def spellings(text: str) -> list[str]:
-    """Return the words of a text as they are written, in small letters and without accents, where letters are all."""
+    """Return the words of a text as they are written, in small letters, where letters are all."""
     spaced, has_marks = _spaced(text, is_query=False)
     cached = _term_cache(AS_WRITTEN, has_marks)
     words = (word for piece in set(_pieces(spaced)) for word in cached[piece].split())
@@ -141,6 +141,16 @@ def query_terms(text: str, languages: Sequence[str]) -> QueryTerms:
             phrases.append(variants)
     is_alone = bool(phrases) and is_phrase_alone(text, languages)
     return QueryTerms(tuple(words)[:MOST_QUERY_TERMS], tuple(phrases), is_alone)
+
+
+def is_sentence(text: str) -> bool:
+    """Whether a query has small words of some language, or is in a script without spaces."""
+    return bool(_UNSPACED_RUN.search(text)) or has_small_words(_surface_words(text[:MOST_QUERY_CHARS]))
+
+
+def word_terms(word: str, languages: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the terms of one word of a query, one for each way to stem it."""
+    return [variants for surface in _surface_words(word) for variants in _variants(surface, _stemmers(languages))]
 
 
 def _stemmers(languages: Sequence[str]) -> tuple[str, ...]:
@@ -217,4 +227,4 @@ def _analyzer(language: str, has_marks: bool) -> TextAnalyzer:
     builder = TextAnalyzerBuilder(tokenizer).filter(Filter.remove_long(LONGEST_WORD_BYTES)).filter(Filter.lowercase())
     if language in STEMMERS:
         builder = builder.filter(Filter.stemmer(STEMMERS[language]))
-    return builder.filter(Filter.ascii_fold()).build()
+    return (builder if language == AS_WRITTEN else builder.filter(Filter.ascii_fold())).build()

@@ -26,6 +26,8 @@ class FoundByWords:
     confidence: float
     """How much of the question the best has: 0 to 1."""
     has_more: bool
+    is_unknown: bool = False
+    """No text has any of the words."""
 
 
 def languages(columns: ChunkColumns) -> list[str]:
@@ -57,6 +59,7 @@ def find(
             chunks = lexical.find(searcher, terms, filters, most)
             pages = lexical.find_pages(searcher, terms, filters, depth)
         most_score, rarest = lexical.most_score(searcher, terms)
+        is_known = bool(chunks) or any(lexical.has_word(searcher, variants) for variants in terms.words)
     by_chunk, by_page, by_phrase = (_rows(columns, found) for found in (chunks, pages, strict))
     first = _by_chunk_and_page(columns, by_chunk[:depth], by_page)
     known = {row for row, _ in first}
@@ -67,6 +70,7 @@ def find(
         frozenset(row for row, _ in by_phrase),
         ranking.word_confidence(first[0][1] if first else 0.0, most_score, rarest),
         len(chunks) >= most,
+        not is_known,
     )
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple, cast
 
 from core.errors import SettingsError
 from core.keys import Keys
+from core.pages.stop_words import language_by_stop_words
 from core.models import VectorSpace
 from core.search.io import multilingual_embedder, qdrant_connect, replica_terms
 from core.search.io.embed_queue import EmbedQueue
@@ -46,6 +47,7 @@ BY_BOTH, BY_WORDS = "words and meaning", "words"
 FOREIGN = f"{BY_WORDS} (the model does not speak the language of this question)"
 BEHIND = "; the search replica is being brought up to date, and not everything is in it yet"
 BUILDING = "; another process is building the search replica, and not everything is in it yet"
+GUESSED = "meaning (no text has any of these words; what is nearest is shown)"
 QUOTED = f"{BY_WORDS} (quoted words are looked for as they are)"
 
 
@@ -108,6 +110,7 @@ class _LiveGroups:
     texts: Mapping[str, ChunkText]
     is_behind: bool
     """A newer version of a page is live than the replica found."""
+    is_guess: bool = False
 
 
 class Searcher:
@@ -128,20 +131,25 @@ class Searcher:
         """
         if should_follow:
             await self.follower.catch_up()
+        correction = await self.follower.replica.corrected(query.text)
+        query = replace(query, text=correction.text)
         live, by = await self._find_live(query, await self._embed(query), now, should_follow)
         pages = {item_id: page.page for item_id, page in live.pages.items()}
         results = [build_result(group, pages, live.texts, query.text) for group in live.groups[query.start : query.end]]
         results = await self._with_details([result for result in results if result.passages], live.pages)
         if query.nest_images:
             results = [replace(result, images=await self._images(result.page.item_id)) for result in results]
+        by = GUESSED if live.is_guess else by
         by += BUILDING * self.follower.is_building if should_follow else BEHIND
-        return SearchResponse(tuple(results), live.total, live.has_more, by, pending=await self._queue.count())
+        pending = await self._queue.count()
+        shown_for = correction.text if correction.changes else ""
+        return SearchResponse(tuple(results), live.total, live.has_more, by, pending, shown_for)
 
     async def _embed(self, query: Query) -> _Meaning:
         """Return the question as the models understand it, or why only words are searched."""
         if query.lexical_weight >= 1.0 or not query.text.strip():
             return _Meaning(by=BY_WORDS)
-        if replica_terms.is_quoted(query.text):
+        if replica_terms.is_phrase_alone(query.text, [language_by_stop_words(query.text) or "en"]):
             return _Meaning(by=QUOTED)
         try:
             return await self._understand(query.text, language_of(query.text))
@@ -264,7 +272,8 @@ class Searcher:
         shown = [hit for group in kept[query.start :] for hit in group[0].hits]
         texts = await self.follower.replica.texts(shown)
         total = len(groups) - (checked - len(kept))
-        return _LiveGroups(kept, total, hits.has_more, pages, texts, is_swapped or len(texts) < len(shown))
+        is_behind = is_swapped or len(texts) < len(shown)
+        return _LiveGroups(kept, total, hits.has_more, pages, texts, is_behind, hits.is_guess)
 
     async def _with_details(self, results: Sequence[SearchResult], pages: Mapping[str, LivePage]) -> list[SearchResult]:
         """Add what the live pages say beside their text: when they were verified, and their other URLs.

@@ -105,7 +105,7 @@ async def _found(call: Call, asked: ArticlesPageRequest) -> dict[str, Any]:
         explain=asked.explain,
     )
     found = await search.search(call, request)
-    words = highlight.words(asked.q)
+    words = highlight.words(found.showing_results_for or asked.q)
     has_next = asked.page * found.per_page < found.total
     return {
         "found": found,
