@@ -13,7 +13,6 @@ from typing import NamedTuple, cast
 
 from core.errors import SettingsError
 from core.keys import Keys
-from core.pages.stop_words import language_by_stop_words
 from core.models import VectorSpace
 from core.search.io import multilingual_embedder, qdrant_connect, replica_terms
 from core.search.io.embed_queue import EmbedQueue
@@ -25,7 +24,7 @@ from core.search.io.replica_opener import ReplicaOpener, replica_folder
 from core.search.io.replica_snapshot import FUSION_DEPTH
 from core.search.io.replica_state import ReplicaBroken
 from core.search.io.vector_space import VectorSpaceStore, refusal
-from core.search.languages import all_models, language_of, models_of, speaks
+from core.search.languages import MAIN_LANGUAGE, all_models, language_of, models_of, speaks
 from core.search.models import ChunkText, Hit, Hits, Query, QueryVector, SearchResponse, SearchResult
 from core.search.protocols import Embedder, EmbedderUnavailable, Vector
 from core.search.query_arguments import MOST_CANDIDATES
@@ -149,7 +148,7 @@ class Searcher:
         """Return the question as the models understand it, or why only words are searched."""
         if query.lexical_weight >= 1.0 or not query.text.strip():
             return _Meaning(by=BY_WORDS)
-        if replica_terms.is_phrase_alone(query.text, [language_by_stop_words(query.text) or "en"]):
+        if replica_terms.is_phrase_alone(query.text, [language_of(query.text) or MAIN_LANGUAGE]):
             return _Meaning(by=QUOTED)
         try:
             return await self._understand(query.text, language_of(query.text))
