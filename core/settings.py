@@ -414,7 +414,7 @@ def _misspelt(name: str, known: frozenset[str]) -> str | None:
             return ours
     letters, plain = {ours.replace("_", ""): ours for ours in sorted(known)}, name.replace("_", "")
     # Each letter that only one of them has, and each by which one is longer, is one that differs. Without this look
-    # difflib takes 25 ms of every start for an environment of forty names.
+    # difflib, which is slow, would compare every name of the environment at every start.
     alike = [ours for ours in letters if _least_difference(plain, ours) <= 1 - ENVIRONMENT_SIMILARITY]
     close = difflib.get_close_matches(plain, alike, 1, ENVIRONMENT_SIMILARITY)
     return letters[close[0]] if close else None

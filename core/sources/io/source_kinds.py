@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class SourceTable(Mapping[str, "type[Source]"]):
     """The classes of sources by kind, each imported when it is first asked for.
 
-    Most processes and commands need one or none of them, and all of them together are a fifth of a start.
+    Most processes and commands need one or none of them, and importing all of them takes time at every start.
     """
 
     def __init__(self, places: Mapping[str, str]) -> None:
