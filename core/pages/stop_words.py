@@ -86,11 +86,3 @@ def clear_language(text: str) -> str:
         return ""
     is_alone = len(counts) == 1 or counts[1][1] <= CLEAR_RIVAL * counts[0][1]
     return counts[0][0] if is_alone else ""
-
-
-def without_stop_words(question: str) -> str:
-    """Return the question without stop words; unchanged if it has no other words."""
-    language = language_by_stop_words(question) or "en"
-    words = question.split()
-    kept = [word for word in words if language not in _LANGUAGES_OF.get(word.lower().strip(".,;:!?\"'"), ())]
-    return " ".join(kept or words)

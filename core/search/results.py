@@ -7,9 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.pages.stop_words import without_stop_words
 from core.search import highlight
+from core.search.marking import Stem, as_written, read_question
 from core.search.models import ChunkText, Hit, IndexedPage, MatchedPassage, SearchResult
+from core.search.plain_markdown import plain_text
 
 PASSAGES_PER_PAGE = 3
 SNIPPET_CHARS = 280
@@ -70,15 +71,22 @@ def fold_duplicates(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
 
 
 def build_result(
-    group: Sequence[Candidate], pages: Mapping[str, IndexedPage], texts: Mapping[str, ChunkText], query: str
+    group: Sequence[Candidate],
+    pages: Mapping[str, IndexedPage],
+    texts: Mapping[str, ChunkText],
+    query: str,
+    stem: Stem = as_written,
 ) -> SearchResult:
-    """Return the first page of a group with its passages, and the URLs of the others as its duplicates."""
+    """Return the first page of a group with its passages, and the URLs of the others as its duplicates.
+
+    `stem`: that of the index, so that what was found is marked.
+    """
     first, *others = group
-    words = highlight.words(without_stop_words(query))
+    question = read_question(query, first.page.detected_language or first.page.language, stem)
     passages = []
     for hit in first.hits:
         if chunk := texts.get(hit.chunk_id):
-            snippet, ranges = highlight.snippet(chunk.text, words, SNIPPET_CHARS)
+            snippet, ranges = highlight.snippet(plain_text(chunk.text), question, SNIPPET_CHARS)
             headings = tuple(_ESCAPE.sub(r"\1", heading) for heading in chunk.headings)
             place, scores = (headings, chunk.level, chunk.types), (hit.score, hit.lexical, hit.semantic)
             passages.append(MatchedPassage(hit.chunk_id, *place, snippet, tuple(ranges), *scores))

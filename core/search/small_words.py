@@ -115,6 +115,11 @@ _FOLDED = {name: frozenset(map(fold, words.split())) for name, words in _SMALL_W
 _FOLDED["nb"] = _FOLDED["nn"] = _FOLDED["no"]
 
 
+def is_small_word(word: str, language: str) -> bool:
+    """Whether it is a small word of this language."""
+    return fold(word) in _FOLDED.get(language, ())
+
+
 def has_small_words(words: Sequence[str]) -> bool:
     """Whether a question has a small word of any language: it is then a sentence that somebody wrote."""
     return any(fold(word) in small for word in words for small in _FOLDED.values())

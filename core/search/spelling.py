@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from core.search.highlight import UNSPACED
+from core.search.letters import UNSPACED
 
 LEAST_LETTERS, MOST_LETTERS = 4, 24
 """Of a word that is corrected: shorter ones have too many neighbours, longer ones are no words."""

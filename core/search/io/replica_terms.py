@@ -16,7 +16,7 @@ from itertools import zip_longest
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
-from core.search.highlight import UNSPACED
+from core.search.letters import PHRASE, UNSPACED
 from core.search.small_words import has_small_words, without_small_words
 
 # What tantivy's Snowball can do (tantivy-py 0.27, Filter.stemmer), by ISO 639-1.
@@ -72,7 +72,6 @@ _SCRIPTS = (
     ("ar", re.compile("[\u0600-\u06ff]")),
     ("ta", re.compile("[\u0b80-\u0bff]")),
 )
-_PHRASE = re.compile('["“”„«»]([^"“”„«»]+)["“”„«»]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +111,12 @@ def spellings(text: str) -> list[str]:
 
 def is_quoted(text: str) -> bool:
     """Whether a query has a quoted phrase."""
-    return bool(_PHRASE.search(text[:MOST_QUERY_CHARS]))
+    return bool(PHRASE.search(text[:MOST_QUERY_CHARS]))
 
 
 def unquoted(text: str) -> str:
     """Return a query without its quoted phrases."""
-    return _PHRASE.sub(" ", text[:MOST_QUERY_CHARS])
+    return PHRASE.sub(" ", text[:MOST_QUERY_CHARS])
 
 
 def is_phrase_alone(text: str, languages: Sequence[str]) -> bool:
@@ -135,7 +134,7 @@ def query_terms(text: str, languages: Sequence[str]) -> QueryTerms:
     surface = without_small_words(_surface_words(text), languages)
     words = dict.fromkeys(variants for word in surface for variants in _variants(word, stemmers))
     phrases = []
-    for quoted in _PHRASE.findall(text):
+    for quoted in PHRASE.findall(text):
         in_languages = dict.fromkeys(tuple(_phrase_terms(quoted, language)) for language in stemmers)
         if variants := tuple(filter(None, in_languages)):
             phrases.append(variants)

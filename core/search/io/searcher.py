@@ -134,7 +134,8 @@ class Searcher:
         query = replace(query, text=correction.text)
         live, by = await self._find_live(query, await self._embed(query), now, should_follow)
         pages = {item_id: page.page for item_id, page in live.pages.items()}
-        results = [build_result(group, pages, live.texts, query.text) for group in live.groups[query.start : query.end]]
+        shown, stem = live.groups[query.start : query.end], replica_terms.terms
+        results = [build_result(group, pages, live.texts, query.text, stem) for group in shown]
         results = await self._with_details([result for result in results if result.passages], live.pages)
         if query.nest_images:
             results = [replace(result, images=await self._images(result.page.item_id)) for result in results]

@@ -9,6 +9,9 @@ from pydantic import Field
 
 from core.registry.io.article_list import ArticleFilter, ArticleList, ArticleListPage
 from core.search import highlight
+from core.search.io import replica_terms
+from core.search.languages import language_of
+from core.search.marking import read_question
 from core.sources.io.domain_store import DomainStore
 from workers.web.dashboard.pages import page
 from workers.web.models import Cursor, Flag, Moment, Name, RequestModel
@@ -105,21 +108,23 @@ async def _found(call: Call, asked: ArticlesPageRequest) -> dict[str, Any]:
         explain=asked.explain,
     )
     found = await search.search(call, request)
-    words = highlight.words(found.showing_results_for or asked.q)
+    question = found.showing_results_for or asked.q
     has_next = asked.page * found.per_page < found.total
     return {
         "found": found,
-        "results": [_result(one, words) for one in found.results],
+        "results": [_result(one, question) for one in found.results],
         "limits": "" if found.by == BY_BOTH else found.by,
         "newer": asked.path_of(page=asked.page - 1) if asked.page > 1 else "",
         "older": asked.path_of(page=asked.page + 1) if has_next else "",
     }
 
 
-def _result(result: SearchResultAnswer, words: tuple[str, ...]) -> dict[str, Any]:
+def _result(result: SearchResultAnswer, question: str) -> dict[str, Any]:
     """Return a result with its title and passages in parts that are highlighted or not."""
     title = (result.title or result.url)[:TITLE_CHARS]
-    _, ranges = highlight.snippet(title, words, TITLE_CHARS)
+    language = language_of(" ".join(one.snippet for one in result.passages), result.language)
+    asked = read_question(question, language, replica_terms.terms)
+    _, ranges = highlight.snippet(title, asked, TITLE_CHARS)
     return {
         "page": result,
         "title": highlight.marked_parts(title, ranges),
