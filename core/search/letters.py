@@ -46,6 +46,8 @@ class _FoldedLetters(dict[int, str]):
         letter = chr(code)
         parts = letter if "\uac00" <= letter <= "\ud7af" else unicodedata.normalize("NFKD", letter.casefold())
         plain = "".join(part for part in parts if not unicodedata.combining(part))
+        if letter.isalnum() and plain and not plain.isalnum():
+            plain = letter  # ¼ would become two words, one slash between
         if len(plain) != 1:
             self.longer_or_gone.add(letter)
         if len(self) >= _MOST_CACHED_LETTERS:

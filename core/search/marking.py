@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -23,6 +23,8 @@ MOST_QUESTION_CHARS = 2_000
 MOST_WORDS = 64
 """Of a question; as many as the index looks for."""
 MOST_PHRASE_WORDS = 32
+MOST_KNOWN, MOST_KNOWN_CHARS = 2_000, 60
+"""Words of texts that a question remembers, and their letters."""
 
 # As the index cuts, at every sign. In India's scripts vowel signs are no letters for `re`, but belong to words.
 _SIGNS = "\u0900-\u0963\u0966-\u0dff"
@@ -64,6 +66,8 @@ class Question:
     """Of each word in quotes its forms."""
     pairs: re.Pattern[str] | None
     """Of scripts without spaces."""
+    _known: dict[str, str] = field(default_factory=dict)
+    """Words of texts that were compared already: most come again, and stemming them takes half the time."""
 
     def matches(self, text: str) -> list[Match]:
         """Return every match, in order and without overlap."""
@@ -72,9 +76,12 @@ class Question:
         if self.folded:
             for token in _WORD.finditer(folded):
                 plain = token[0]
-                if plain in self.folded or plain[0] in self.initials or not plain.isascii():
-                    first, last = origin[token.start()], origin[token.end() - 1] + 1
-                    if word := self._word(plain, text[first:last]):
+                if plain[0] in self.initials or not plain.isascii():
+                    written = text[origin[token.start()] : origin[token.end() - 1] + 1]
+                    word = self._known.get(written)
+                    if word is None:
+                        word = self._remembered(plain, written)
+                    if word:
                         found.append(Match(*token.span(), word))
         if self.pairs:
             found += [Match(*pair.span(1), pair[1]) for pair in self.pairs.finditer(folded)]
@@ -82,6 +89,12 @@ class Question:
             found += self._phrase_matches(folded)
         ends = ((origin[one.first], end_with_accents(text, origin[one.last - 1] + 1)) for one in found)
         return _merged(sorted(Match(*end, one.word, one.weight) for end, one in zip(ends, found, strict=True)))
+
+    def _remembered(self, plain: str, written: str) -> str:
+        word = self._word(plain, written)
+        if len(self._known) < MOST_KNOWN and len(written) <= MOST_KNOWN_CHARS:
+            self._known[written] = word
+        return word
 
     def _word(self, plain: str, written: str) -> str:
         """Return the word of the question that this is, perhaps with another ending; empty: none."""
@@ -101,7 +114,7 @@ class Question:
                     yield Match(tokens[at][0][0], tokens[at + size - 1][0][1], " ".join(map(min, phrase)), size)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def read_question(question: str, language: str = "", stem: Stem = as_written) -> Question:
     """Return a question as it is looked for in texts of a language."""
     question = question[:MOST_QUESTION_CHARS]
