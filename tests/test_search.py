@@ -161,6 +161,13 @@ async def test_explanation_adds_up(library: Library) -> None:
     assert found.results[0].passages[0].highlights
 
 
+async def test_what_the_index_found_is_marked(library: Library) -> None:
+    """A word with another ending is found, and marked where it stands; the small words beside it are not."""
+    best = (await library.ask("which are the numbers of the gauges")).results[0].passages[0]
+
+    assert {best.snippet[first:last].lower() for first, last in best.highlights} == {"gauge", "number"}
+
+
 async def test_fresh_pages_come_first_if_asked(settings: Settings) -> None:
     """Of two pages with the same words the newer one; without the wish their age does not matter."""
     async with open_library(settings, {"/new": "x", "/old": "x"}) as library:
