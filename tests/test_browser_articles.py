@@ -49,10 +49,10 @@ async def test_search_finds_while_typing(desk: ApiServer) -> None:
     """Results appear without a button, the address names the search, and a reload shows the same."""
     async with chromium() as browser, visitor(browser, desk.url) as person:
         await person.go("/articles")
-        await person.page.locator("#q").press_sequentially("weir repai", delay=20)
+        await person.page.locator("#q").press_sequentially("weir repaired", delay=20)
         await expect(person.page.locator("mark").first).to_have_text("weir", timeout=PATIENCE_MS)
         await expect(person.page.locator(".story h2").first).to_contain_text("weir", timeout=PATIENCE_MS)
-        await expect(person.page).to_have_url(re.compile(r"/articles\?q=weir(\+|%20)repai$"), timeout=PATIENCE_MS)
+        await expect(person.page).to_have_url(re.compile(r"/articles\?q=weir(\+|%20)repaired$"), timeout=PATIENCE_MS)
         focused = await person.page.evaluate("document.activeElement.id")
         await person.page.reload()
         again = await person.page.locator(".story h2").first.inner_text()

@@ -79,10 +79,10 @@ async def test_replica_that_was_whole_answers(library: Library, caplog: pytest.L
 async def test_replica_that_cannot_be_made(library: Library) -> None:
     """The disk is full before there is a first file."""
 
-    def fail(folder: Path, dimension: int | None) -> None:
+    def fail(folder: Path, *dimensions: int | None) -> None:
         if folder == folder_of(library):
             raise OSError(errno.EDQUOT, "Disk quota exceeded")
-        real(folder, dimension)
+        real(folder, *dimensions)
 
     real = replica_writer.create
     with mock.patch.object(replica_writer, "create", fail):

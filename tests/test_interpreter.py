@@ -41,6 +41,6 @@ def test_wrong_python_is_a_sentence(words: list[str]) -> None:
 def test_every_dependency_is_looked_for() -> None:
     """The list is that of pyproject.toml."""
     names = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    modules = {re.split(r"[>=\\[]", name)[0].replace("-", "_") for name in names} - ONLY_FOR_UP
+    modules = {re.split(r"[>=\\[]", name)[0].removeprefix("python-").replace("-", "_") for name in names} - ONLY_FOR_UP
 
     assert set(interpreter.NEEDED) == modules

@@ -219,16 +219,16 @@ async def test_a_site_that_lists_the_page_during_its_first_visit_is_not_lost(
     """Registered between fetch and commit: the record of the site stays, the article is stored in the next round."""
     site = Site(web)
     site.page("/a", "About weirs.")
-    url, real = site.url("/a"), type(context.leases).commit_many
+    url, real = site.url("/a"), type(context.leases).commit_soon
     added: list[str] = []
 
-    async def commit_many(self: Any, *given: Any) -> Any:
+    async def commit_soon(self: Any, *given: Any) -> Any:
         if not added:
             added.append(url)
             await add_site(context, url)
         return await real(self, *given)
 
-    monkeypatch.setattr(type(context.leases), "commit_many", commit_many)
+    monkeypatch.setattr(type(context.leases), "commit_soon", commit_soon)
     await add(context, url)
     ended = await run(context)
 

@@ -311,7 +311,8 @@ def test_ctrl_c_during_the_imports_is_no_traceback(tmp_path: Path, command: str,
     words = [sys.executable, "-m", command]
     done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
-    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+    assert (done.stdout, done.stderr) == ("", "")
+    assert done.returncode in (-signal.SIGINT, 128 + signal.SIGINT)  # a shell shows both as 130
 
 
 def test_killed_worker_leaves_no_job_behind(ups: Callable[..., Up]) -> None:

@@ -39,7 +39,18 @@ STATE_FIELDS = frozenset(
 FETCHERS_OWN = (
     *("attempted", "attempted_at", "retry", "failures", "failure", "entry", "canonical_stats", "canonical_last_run"),
     *("article", "article_index", "articles_by_category", "alias", "aliases", "content", "events"),
-    *("item", "partition", "status", "refs", "due", "robots", "crashes", "embed_due", "prune_cursors"),
+    *(
+        "item",
+        "partition",
+        "status",
+        "refs",
+        "due",
+        "robots",
+        "crashes",
+        "embed_due",
+        "prune_cursors",
+        "canonical_scan",
+    ),
 )
 """What the canonical fetcher writes; a real ingestor may start it or not, depending on the moment."""
 TIME_FIELD = re.compile(r"(^|_)(ts|at|until)$|Ts$|^seconds$")

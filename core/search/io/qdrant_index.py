@@ -22,6 +22,7 @@ from core.search.io.replica_state import Checkpoint, InvalidVector
 from core.search.models import ChunkText, Filters, Hit, Hits, IndexedPage, QueryVector
 from core.search.protocols import NO_VECTORS, Vector
 from core.search.spaces import Spaces
+from core.search.spelling import Correction
 
 POINTS_AT_ONCE = 256
 MOST_LANGUAGES = 100
@@ -89,6 +90,10 @@ class QdrantIndex:
             found |= dict.fromkeys(str(hit.value) for hit in counted.hits if hit.value)
         self._languages = list(found)
         self.has_others = (await self._client.count(self.name, count_filter=points.with_other(), exact=False)).count > 0
+
+    async def corrected(self, text: str) -> Correction:
+        """Return a question as it is: the server has no list of words to correct its spelling by."""
+        return Correction(text)
 
     # ── writing ──
 
