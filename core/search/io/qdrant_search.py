@@ -13,7 +13,7 @@ from core.search import ranking
 from core.search.io import qdrant_points as points
 from core.search.io import replica_terms
 from core.search.io.replica_lexical import FULL_MATCH, rarity
-from core.search.io.replica_snapshot import FUSION_DEPTH
+from core.search.io.replica_snapshot import FUSION_DEPTH, trusted_words
 from core.search.io.replica_terms import QueryTerms
 from core.search.models import Filters, Hit, Hits
 from core.search.ranking import FusedHit
@@ -94,7 +94,8 @@ class QdrantSearch:
         )
         kinds = _Kinds(self._payloads, meaning, can_wait=bool(meaning) and weight > 0)
         weight = ranking.comparable_weight(words.first, weight, kinds.is_pending)
-        fused = ranking.weighted(words.first, by_vector, weight, kinds.is_words_only, words.confidence)
+        confidence = trusted_words(words.confidence, len(by_vector))
+        fused = ranking.weighted(words.first, by_vector, weight, kinds.is_words_only, confidence)
         fused = ranking.phrases_first(fused, words.phrases)
         hits = [self._hit(one) for one in [*fused, *_below(words, fused)][:limit]]
         return Hits(hits, has_more=words.has_more)

@@ -85,7 +85,8 @@ class ReplicaSnapshot:
         if is_guess:
             by_vector = by_vector[:MOST_GUESSES]
         weight = ranking.comparable_weight(words.first, weight, _is_in(pending))
-        fused = ranking.weighted(words.first, by_vector, weight, _is_in(words_only), words.confidence)
+        confidence = trusted_words(words.confidence, len(by_vector))
+        fused = ranking.weighted(words.first, by_vector, weight, _is_in(words_only), confidence)
         if len(by_vector) >= FUSION_DEPTH:  # of fewer chunks than that the farthest may be near
             fused = ranking.without_faint(fused)
         fused = ranking.phrases_first(fused, words.phrases)
@@ -146,6 +147,11 @@ class ReplicaSnapshot:
             Hit(self.columns.chunk_ids[hit.key], page.item_id, page.version, *hit[1:], page, number)
             for hit, page, number in zip(fused, map(self.columns.pages.__getitem__, pages), numbers, strict=True)
         ]
+
+
+def trusted_words(confidence: float, vectors: int) -> float:
+    """Return how much words count beside meaning: in full in a small store, where the nearest vector says little."""
+    return confidence if vectors >= FUSION_DEPTH else 1.0
 
 
 def _below(words: FoundByWords, fused: Sequence[FusedHit[int]]) -> list[FusedHit[int]]:

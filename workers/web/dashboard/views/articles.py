@@ -9,7 +9,6 @@ from pydantic import Field
 
 from core.registry.io.article_list import ArticleFilter, ArticleList, ArticleListPage
 from core.search import highlight
-from core.search.io import replica_terms
 from core.search.languages import language_of
 from core.search.marking import read_question
 from core.sources.io.domain_store import DomainStore
@@ -121,6 +120,8 @@ async def _found(call: Call, asked: ArticlesPageRequest) -> dict[str, Any]:
 
 def _result(result: SearchResultAnswer, question: str) -> dict[str, Any]:
     """Return a result with its title and passages in parts that are highlighted or not."""
+    from core.search.io import replica_terms  # here: only a search loads tantivy
+
     title = (result.title or result.url)[:TITLE_CHARS]
     language = language_of(" ".join(one.snippet for one in result.passages), result.language)
     asked = read_question(question, language, replica_terms.terms)
