@@ -82,7 +82,7 @@ async def _work(client: connect.Client, worker: Worker, polls: int) -> None:
         await asyncio.sleep(0.02)
 
 
-@pytest.mark.full  # one in three runs on a busy machine ends without one of the stories; why is not known yet
+@pytest.mark.full  # now and then one of the stories is missing at the end; why is not known yet
 async def test_the_master_hands_over_and_is_killed(
     cluster: RedisCluster, on_cluster: Settings, client: connect.Client, web: FakeWeb, tmp_path: Path
 ) -> None:
