@@ -16,6 +16,7 @@ from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_p
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 needs_browser = [
     pytest.mark.browser,
+    pytest.mark.long,
     pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (apt-get install chromium)"),
 ]
 SCREENSHOTS = Path(__file__).parents[1] / "screenshots"

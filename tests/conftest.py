@@ -30,6 +30,7 @@ from tests.web import FakeWeb
 
 SETTING_NAMES = {name.upper() for name in Settings.model_fields}
 RUNAWAY_CPU_SECONDS = 30.0
+FAULTS = Path(__file__).parent / "faults"
 FULL = """the long version: crashes, lost replies and kills at every point instead of at some of them; load tests
 with their full counts; a hundred examples of each property instead of thirty; every hostile input, corpus page and
 member of a long list of like cases instead of a choice; and the tests marked `full`"""
@@ -47,13 +48,25 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests marked `full`, unless they are asked for."""
-    if config.getoption("--full"):
-        return
-    left_out = [item for item in items if item.get_closest_marker("full")]
+    """Leave out the tests marked `full` or `long`, unless they are asked for."""
+    for item in items:
+        if FAULTS in item.path.parents:
+            item.add_marker(pytest.mark.long)
+    names = _left_out_markers(config)
+    left_out = {item for item in items if any(item.get_closest_marker(name) for name in names)}
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("full")]
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _left_out_markers(config: pytest.Config) -> tuple[str, ...]:
+    """Long tests run when they are named: by `-m long`, by their file, or by `--full`."""
+    if config.getoption("--full"):
+        return ()
+    is_whole_suite = config.args == config.getini("testpaths")
+    if is_whole_suite and "long" not in config.getoption("markexpr"):
+        return ("full", "long")
+    return ("full",)
 
 
 def pytest_collection_finish() -> None:

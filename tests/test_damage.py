@@ -150,6 +150,7 @@ async def failures(scene: Scene, capsys: pytest.CaptureFixture[str], damage: Dam
     return failed
 
 
+@pytest.mark.long
 async def test_key_of_another_type_stops_nothing(scene: Scene, capsys: pytest.CaptureFixture[str], full: bool) -> None:
     """It is put aside with a line that names it; whoever needs it finds nothing there, and makes it anew."""
     assert await failures(scene, capsys, Damage(of_another_type, 1 if full else AT_ONCE)) == []
@@ -158,6 +159,7 @@ async def test_key_of_another_type_stops_nothing(scene: Scene, capsys: pytest.Ca
     assert [name for name in aside if not await scene.client.zscore(scene.keys.quarantine, name)] == []
 
 
+@pytest.mark.long
 async def test_junk_stops_nothing(scene: Scene, capsys: pytest.CaptureFixture[str], full: bool) -> None:
     """No number, no date, no JSON, no text: what cannot be read counts as nothing."""
     for junk in JUNK if full else [NOT_TEXT, "nan"]:

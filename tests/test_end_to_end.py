@@ -237,6 +237,7 @@ def test_ctrl_c_ends_everything_and_a_restart_needs_no_requests(freshet: Freshet
     assert "5 ok" in again.stdout
 
 
+@pytest.mark.long
 def test_own_feeds_replace_the_sample_while_it_runs(freshet: Freshet, server: EmbeddedServer) -> None:
     """SADD of a feed, and within a cycle the sample, its data and its site are gone; not before, also with the queues
     on a server of their own, which has no sample."""
@@ -265,6 +266,7 @@ def _connections(client: redis.Redis) -> int:
     return int(client.info("stats")["total_connections_received"])
 
 
+@pytest.mark.long
 def test_own_feed_file_means_no_sample(freshet: Freshet) -> None:
     """With feeds in feeds.toml the sample never appears."""
     freshet.feeds.write_text('[categories]\n"My News" = ["http://127.0.0.1:9/feed"]\n')
@@ -312,6 +314,7 @@ def test_folder_that_cannot_be_made_is_a_sentence(freshet: Freshet) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_redis_url_set_starts_no_server(freshet: Freshet, server: EmbeddedServer) -> None:
     """Somebody else's server is used as it is."""
     url = server.url

@@ -124,6 +124,7 @@ def _maps(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("*_map.csv"))}
 
 
+@pytest.mark.long
 def test_up_crawls_the_sample(tmp_path: Path) -> None:
     """One `up --once --sample-sharepoint` copies and indexes files, rows and pages with no account; from then on every
     `up` serves it, and crawling it again changes nothing."""

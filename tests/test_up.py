@@ -24,6 +24,7 @@ import redis
 from core.keys import Keys
 from tests import ports
 
+pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[1]
 KEYS = Keys()
 UP = shlex.join([sys.executable, "-m", "scripts.launch"])
