@@ -19,6 +19,8 @@ from tests.faults.scenario import rss
 from tests.redis_cluster import PREFIX, RedisCluster, open_cluster
 from tests.web import FakeWeb
 
+pytestmark = pytest.mark.long
+
 QUEUE = "redis://127.0.0.1:1/0"
 
 

@@ -19,6 +19,8 @@ from core.settings import Settings
 from tests import commands
 from tests.library import Library, open_library
 
+pytestmark = pytest.mark.long
+
 LIMITED = """
 import resource, runpy, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))

@@ -18,6 +18,8 @@ from core.store.embedded import EmbeddedServer
 from tests.faults.process import Worker, is_dead, until
 from tests.library import open_library
 
+pytestmark = pytest.mark.long
+
 PAGES = {f"/{n}": f"Page {n} tells of gauge {n} in the valley." for n in range(3)}
 
 

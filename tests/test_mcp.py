@@ -42,6 +42,8 @@ from workers.mcp.references import as_tools
 from workers.mcp.start import parse_bind
 from workers.mcp.tools import TOOLS
 
+pytestmark = pytest.mark.long
+
 PATIENCE_SECONDS = 60.0
 TOKEN = "a-token-of-some-length"
 READ_ONLY = (True, False, True, False)

@@ -25,6 +25,8 @@ from tests.web import FakeWeb
 from workers import canonical_fetcher, ingestor
 from workers.embed_jobs import embed_items
 
+pytestmark = pytest.mark.long
+
 CANARY = re.compile(r"canary\d+x", re.IGNORECASE)
 SIGNED = (
     "access_token={}",

@@ -18,7 +18,8 @@ from core.store import connect, embedded, private_files
 from tests import ports
 
 ROOT = Path(__file__).parents[1]
-pytestmark = pytest.mark.xdist_group("up")  # one `up` at a time: its sample site looks for a free port
+# One `up` at a time: its sample site looks for a free port.
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("up")]
 PASSWORD = "s3cret-S3CRET_s3cret"
 
 

@@ -16,6 +16,8 @@ from core.store import connect, embedded
 from tests import ports
 from tests.redis_cluster import wait
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def sentinel_port(tmp_path: Path) -> Iterator[int]:

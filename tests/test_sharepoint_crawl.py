@@ -22,6 +22,8 @@ from tests import commands, files, prefork
 from tests.openai_store_server import OpenAiStoreServer
 from tests.sharepoint_server import DOWNLOAD, SharePointServer
 
+pytestmark = pytest.mark.long
+
 DOMAIN = "DOMAIN01"
 FILLER = "The pump station reports its level every ten minutes to the office down the valley. " * 3
 MAPS = ("sharepoint_map.csv", "files_map.csv", "vectorstore_map.csv")

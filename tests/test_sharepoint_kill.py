@@ -15,6 +15,8 @@ from tests import prefork
 from tests.sharepoint_copies import SharePointCopies
 from tests.sharepoint_server import Column, SharePointServer
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[1]
 PATIENCE_SECONDS = 120.0
 FEW_POINTS = 4

@@ -19,6 +19,8 @@ from core.sources.sharepoint.map_rows import FileRow
 from tests.sharepoint_scene import DOMAIN, SOURCE, Scene, empty_scene, scene
 from tests.sharepoint_sources import PAGES, TASKS, ThreeSources
 
+pytestmark = pytest.mark.long
+
 __all__ = ["empty_scene", "scene"]
 
 ROOT = Path(__file__).parents[1]

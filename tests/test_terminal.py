@@ -184,6 +184,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 async def test_every_output_is_printable(settings: Settings, redis: Client, web: FakeWeb, tmp_path: Path) -> None:
     """Hostile titles, names, categories, URLs and arguments: no script and no worker lets them through."""
     folder = tmp_path / "notes"

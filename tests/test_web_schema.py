@@ -24,6 +24,8 @@ from tests.library import open_library
 from workers.web.routes import ROUTES
 from workers.web.routing import EVENT_STREAM
 
+pytestmark = pytest.mark.long
+
 TOKEN = "a-token-of-some-length"
 PAGES = {"/weir": "The weir was repaired.", "/lock": "The lock is closed."}
 Known = dict[str, dict[str, Any]]
