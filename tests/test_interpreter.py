@@ -44,3 +44,13 @@ def test_every_dependency_is_looked_for() -> None:
     modules = {re.split(r"[>=\\[]", name)[0].removeprefix("python-").replace("-", "_") for name in names} - ONLY_FOR_UP
 
     assert set(interpreter.NEEDED) == modules
+
+
+def test_the_end_searches_for_no_garbage() -> None:
+    """What a command has imported is frozen when it ends: nothing of it is searched once more."""
+    # What is registered first runs last.
+    program = "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count())); import scripts"
+
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert int(done.stdout) > 1000

@@ -4,6 +4,7 @@ Imported before anything else by every package with commands, so it uses nothing
 what old versions of Python have too.
 """
 
+import atexit
 import gc
 import importlib.util
 import os
@@ -25,6 +26,8 @@ def require() -> None:
     """Exit with a sentence unless this Python is new enough and has what Freshet needs; from now on Ctrl-C is quiet."""
     sys.excepthook = _report
     gc.set_threshold(GARBAGE_THRESHOLD)
+    # Else the end of the process searches all that was imported for garbage, several times: a fifth of a short command.
+    atexit.register(gc.freeze)
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if sys.version_info >= OLDEST and not missing:
         return

@@ -8,6 +8,7 @@ taken when it is told to stop (docs/architecture.md#queues).
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import logging
 import time
@@ -103,6 +104,7 @@ class QueueWorker(ForkingWorker):
                 importlib.import_module(name)
             except ImportError as error:
                 raise PreloadFailed(f"Cannot start. Jobs need {name}, which cannot be imported ({error}).") from error
+        gc.freeze()  # a search for garbage in a child would copy the pages of all these objects
         self._install_signal_handlers()  # type: ignore[no-untyped-call]
         try:
             while not self._stop_requested and self._pass(burst):
