@@ -206,6 +206,15 @@ async def test_same_text_on_another_page_is_a_duplicate(context: Context, web: F
     assert (await stored(context, second))["duplicate_of"] == ids.article_uid(first)
 
 
+async def test_many_pages_with_one_text_are_stored_in_one_run(context: Context, web: FakeWeb) -> None:
+    """They take turns, since one of them is the original; none waits so long that it is put off."""
+    urls = [web.url(f"/wall/{number}") for number in range(60)]
+    web.fallback = Reply(article().encode())
+    await add(context, *urls)
+
+    assert nonzero(await run(context)) == {"stored": 1, "duplicate": 59}
+
+
 async def test_pdf_becomes_an_article(context: Context, web: FakeWeb) -> None:
     """A PDF that a feed lists is read like any document."""
     lines = [

@@ -26,7 +26,7 @@ from tests.web_replies import Document, Exchange
 from workers import canonical_fetcher, ingestor
 
 FEEDS = 6
-MOST_RETRIES = 10
+MOST_RUNS = 10
 KEYS = Keys(PREFIX)
 ARTICLE = b"<html><body><article><p>" + b"The lock keeper opened the weir this morning. " * 20
 
@@ -82,7 +82,6 @@ async def _work(client: connect.Client, worker: Worker, polls: int) -> None:
         await asyncio.sleep(0.02)
 
 
-@pytest.mark.full  # now and then one of the stories is missing at the end; why is not known yet
 async def test_the_master_hands_over_and_is_killed(
     cluster: RedisCluster, on_cluster: Settings, client: connect.Client, web: FakeWeb, tmp_path: Path
 ) -> None:
@@ -113,8 +112,9 @@ async def test_the_master_hands_over_and_is_killed(
         await state.let_leases_end(client, KEYS)
         await client.zadd(KEYS.feeds_due, dict.fromkeys(await client.zrange(KEYS.feeds_due, 0, -1), 0))
         await ingestor.run_cycle(context)
-        for _ in range(MOST_RETRIES):  # what failed on a busy machine is due again by and by
-            if await canonical_fetcher.run_once(context, 60.0) and not await _make_retries_due(client):
+        for _ in range(MOST_RUNS):  # what failed or was put off on a busy machine is of a later run
+            counts = await canonical_fetcher.run_once(context, 60.0)
+            if not counts["deferred"] and not await _make_retries_due(client):
                 break
     articles = await client.zrange(KEYS.article_index, 0, -1)
     assert set(articles) == {ids.article_uid(url) for url in feeds.all}

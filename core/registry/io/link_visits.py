@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -33,6 +34,7 @@ T = TypeVar("T")
 
 LEASE_TRIES = 20
 LEASE_PAUSE_SECONDS = 0.25
+"""In the mean."""
 TITLE_CHARS = 80
 
 
@@ -160,7 +162,9 @@ class LinkVisits:
             taken = await acquire()
             if taken is not None:
                 return taken
-            await asyncio.sleep(LEASE_PAUSE_SECONDS)
+            # Not all at the same moment: of many pages with one text (a notice of a paywall), all that begin together
+            # would ask in one burst for ever, and only the first of each burst would find the lease free.
+            await asyncio.sleep(LEASE_PAUSE_SECONDS * 2 * random.random())
         return None
 
     # ── commit ──
