@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import NamedTuple
 
+from core.pages.name_hints import BODY
 from core.pages.page_nodes import PageNodes, TextRun
 
 MIN_CHARS = 200
@@ -14,12 +14,6 @@ MIN_CHARS = 200
 FIRST_SHARE = 0.3
 """The first part of its kind is the article if it has this share of the longest; what follows are others."""
 _TAGS = frozenset(("article", "div", "main", "section", "td", "span"))
-_BODY_NAME = re.compile(
-    r"(?:entry|article|art|post|page|text)[-_]{0,2}(?:content|body|text)(?![-_]?(?:image|meta|head|foot))|articleBody"
-    r"|ArticleContent|articleText|body-text|post-?entry|story-?body|article__container|storytext|story-?content"
-    r"|rich-?text|field--?name-body|field-body|wysiwyg|postarea|post_inner_wrapper|bodycopy",
-    re.IGNORECASE,
-)
 _MAIN_NAME = re.compile(
     r"^(?:article|story|content|main)(?:[-_ ]|$)|main-?content|content-?main|page-content", re.IGNORECASE
 )
@@ -79,12 +73,7 @@ def _is_body(nodes: PageNodes, number: int) -> bool:
         return False
     is_post = nodes.classes[number] in ("post", "entry")
     is_marked = "articleBody" in attributes.get("itemprop", "")
-    return is_post or is_marked or _is_body_name(nodes.classes[number]) or _is_body_name(nodes.ids[number])
-
-
-@lru_cache(maxsize=20_000)
-def _is_body_name(name: str) -> bool:
-    return _BODY_NAME.search(name) is not None
+    return is_post or is_marked or (nodes.class_bits[number] | nodes.id_bits[number]) & BODY > 0
 
 
 def _is_article(nodes: PageNodes, number: int) -> bool:

@@ -1,10 +1,15 @@
-"""What the class, id and role of an element say about its content, as bits."""
+"""What the class, id and role of an element say about its content, as bits.
+
+All patterns are asked of a word once; from then on a node's names are a number, and a question is a bit test. Pages
+repeat their names and sites their pages.
+"""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
 
+# All in lower case: names are lowered first, as matching without regard to case takes several times as long.
 _HINTS = {
     "navigation": r"(?:^|[\W_])(?:sub|top|main)?nav(?:igation|bar|box)?(?:[\W_]|$)|navigation|menu|bread-?crumbs?"
     r"|pagination|pager|skip-?link|toolbar|toc(?:[\W_]|$)",
@@ -32,13 +37,50 @@ _HINTS = {
     "article": r"article|(?:post|story|body|main)-?_?(?:body|text|content|copy|entry)|entry-?content"
     r"|content-?_?-?body|paragraph|rich-?text|field-body|text(?:[\W_]|$)",
 }
+# What a reader mode asks (`readability_score`, `readability_clean`).
+_READER_MODE = {
+    "unlikely": r"-ad-|ai2html|banner|breadcrumbs|combx|comment|community|cover-wrap|disqus|extra|footer|gdpr|header"
+    r"|legends|menu|related|remark|replies|rss|shoutbox|sidebar|skyscraper|social|sponsor|supplemental|ad-break|agegate"
+    r"|pagination|pager|popup|yom-remote",
+    "still likely": r"and|article|body|column|content|main|mathjax|shadow",
+    "good": r"article|body|content|entry|hentry|h-entry|main|page|pagination|post|text|blog|story",
+    "bad": r"-ad-|hidden|^hid$|banner|combx|comment|com-|contact|footer|gdpr|masthead|media|meta|outbrain|promo"
+    r"|related|scroll|share|shoutbox|sidebar|skyscraper|sponsor|shopping|tags|widget",
+    "byline": r"byline|author|dateline|writtenby|p-author",
+    "share": r"(?:\b|_)(?:share|sharedaddy)(?:\b|_)",
+    "readers' comments": r"^(?:comments?(?:[-_](?:list|section|wrap\w*|area|content|thread|container|holder|block|box"
+    r"|form|respond)|list|s)?|disqus_thread|dsq-comments|livefyre\w*|respond|commentlist|post-comments"
+    r"|article-comments)$",
+}
+# The publisher's own name for the body of an article (`article_region`).
+_BODY = (
+    r"(?:entry|article|art|post|page|text)[-_]{0,2}(?:content|body|text)(?![-_]?(?:image|meta|head|foot))|articlebody"
+    r"|articlecontent|articletext|body-text|post-?entry|story-?body|article__container|storytext|story-?content"
+    r"|rich-?text|field--?name-body|field-body|wysiwyg|postarea|post_inner_wrapper|bodycopy"
+)
+_ALL = {**_HINTS, **_READER_MODE, "body": _BODY}
+_BITS = {name: 1 << number for number, name in enumerate(_ALL)}
+_PATTERNS = tuple((_BITS[name], re.compile(pattern)) for name, pattern in _ALL.items())
+# `post-83417` and `post-83418` say the same.
+_NUMBER = re.compile(r"[0-9]{2,}")
+
 HINT_NAMES = tuple(_HINTS)
-HINT_BITS = {name: 1 << number for number, name in enumerate(HINT_NAMES)}
+HINT_BITS = {name: _BITS[name] for name in HINT_NAMES}
 NOT_ARTICLE = sum(HINT_BITS.values()) - HINT_BITS["article"]
-_PATTERNS = tuple((HINT_BITS[name], re.compile(pattern, re.IGNORECASE)) for name, pattern in _HINTS.items())
+UNLIKELY, STILL_LIKELY = _BITS["unlikely"], _BITS["still likely"]
+GOOD, BAD = _BITS["good"], _BITS["bad"]
+BYLINE, SHARE, COMMENTS, BODY = (_BITS[name] for name in ("byline", "share", "readers' comments", "body"))
 
 
 @lru_cache(maxsize=20_000)
-def name_hints(names: str) -> int:
-    """Return the bits of all hints; remembered, because pages repeat their names and sites their pages."""
-    return sum(bit for bit, pattern in _PATTERNS if pattern.search(names))
+def name_bits(names: str) -> int:
+    """Return what is true of any word of a class, an id or a role."""
+    bits = 0
+    for word in _NUMBER.sub("0", names.lower()).split():
+        bits |= _word_bits(word)
+    return bits
+
+
+@lru_cache(maxsize=20_000)
+def _word_bits(word: str) -> int:
+    return sum(bit for bit, pattern in _PATTERNS if pattern.search(word))

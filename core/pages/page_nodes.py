@@ -12,6 +12,8 @@ from typing import NamedTuple, cast
 
 from lxml import etree
 
+from core.pages.name_hints import name_bits
+
 # Never text of an article.
 _NO_TEXT = (
     *("script", "style", "svg", "iframe", "template", "link", "meta", "canvas", "video", "audio", "object", "embed"),
@@ -43,6 +45,14 @@ class TextRun(NamedTuple):
     """The nodes whose text it is made of; True for the text behind the node."""
 
 
+class _Piece(NamedTuple):
+    """The text inside a node before its first child, or behind the node."""
+
+    number: int
+    is_tail: bool
+    text: str
+
+
 class PageNodes:
     """The elements of a page as lists; the number of an element is its place in each."""
 
@@ -56,55 +66,78 @@ class PageNodes:
         self.ends: list[int] = []
         self.classes: list[str] = []
         self.ids: list[str] = []
+        self.class_bits: list[int] = []
+        self.id_bits: list[int] = []
+        """What the names say, see `name_hints`."""
         self.attributes: list[dict[str, str]] = []
         self.hidden = bytearray()
         self.own_chars: list[int] = []
         self.own_commas: list[int] = []
         self.link_weights: list[float] = []
+        self.pieces: list[_Piece] = []
+        """All text in document order; a line break is a space."""
         self._add(root, -1)
         self.size = len(self.elements)
-        self.has_block_inside = self._find_blocks_inside()
+        self.is_inline = self._find_inline()
 
     def _add(self, element: etree._Element, parent: int) -> None:
         number = len(self.elements)
         tag = str(element.tag)
-        attributes = cast("dict[str, str]", dict(element.items()) or _NO_ATTRIBUTES)
         self.elements.append(element)
         self.tags.append(tag)
         self.parents.append(parent)
         self.ends.append(0)
-        self.attributes.append(attributes)
-        self.classes.append(attributes.get("class", ""))
-        self.ids.append(attributes.get("id", ""))
-        self.hidden.append(attributes is not _NO_ATTRIBUTES and _is_hidden(attributes))
-        is_own_anchor = tag == "a" and attributes.get("href", "").startswith("#")
-        self.link_weights.append(_OWN_ANCHOR_WEIGHT if is_own_anchor else float(tag == "a"))
+        self.link_weights.append(1.0 if tag == "a" else 0.0)
         self.own_chars.append(0)
         self.own_commas.append(0)
-        self._measure(number, element.text)
+        if items := element.items():
+            self._add_attributes(number, cast("dict[str, str]", dict(items)))
+        else:
+            self.attributes.append(_NO_ATTRIBUTES)
+            self.classes.append("")
+            self.ids.append("")
+            self.class_bits.append(0)
+            self.id_bits.append(0)
+            self.hidden.append(0)
+        if tag == "br":
+            self.pieces.append(_Piece(number, False, " "))
+        if text := element.text:
+            self._add_text(number, _Piece(number, False, text))
         for child in element:
+            following = len(self.elements)
             self._add(child, number)
-            self._measure(number, child.tail)
+            if text := child.tail:
+                self._add_text(number, _Piece(following, True, text))
         self.ends[number] = len(self.elements)
 
-    def _measure(self, number: int, text: str | None) -> None:
-        if text and (words := text.split()):
-            self.own_chars[number] += sum(map(len, words)) + len(words)
-            self.own_commas[number] += len(_COMMA.findall(text))
+    def _add_attributes(self, number: int, attributes: dict[str, str]) -> None:
+        class_, id_ = attributes.get("class", ""), attributes.get("id", "")
+        self.attributes.append(attributes)
+        self.classes.append(class_)
+        self.ids.append(id_)
+        self.class_bits.append(name_bits(class_) if class_ else 0)
+        self.id_bits.append(name_bits(id_) if id_ else 0)
+        self.hidden.append(_is_hidden(attributes))
+        if self.link_weights[number] and attributes.get("href", "").startswith("#"):
+            self.link_weights[number] = _OWN_ANCHOR_WEIGHT
 
-    def _find_blocks_inside(self) -> bytearray:
-        has_block = bytearray(self.size)
+    def _add_text(self, owner: int, piece: _Piece) -> None:
+        self.pieces.append(piece)
+        text = piece.text
+        if not text.isspace():
+            self.own_chars[owner] += len(" ".join(text.split())) + 1
+            self.own_commas[owner] += text.count(",") if text.isascii() else len(_COMMA.findall(text))
+
+    def _find_inline(self) -> bytearray:
+        """Which nodes are parts of a sentence: by their tag, and without a block inside."""
+        is_inline = bytearray(tag in _INLINE for tag in self.tags)
         for number in range(self.size - 1, 0, -1):
-            if has_block[number] or self.tags[number] not in _INLINE:
-                has_block[self.parents[number]] = 1
-        return has_block
+            if not is_inline[number]:
+                is_inline[self.parents[number]] = 0
+        return is_inline
 
     def text_of(self, number: int) -> str:
         return " ".join("".join(map(str, self.elements[number].itertext())).split())
-
-    def names_of(self, number: int) -> str:
-        """Return class and id as one text."""
-        return f"{self.classes[number]} {self.ids[number]}".strip()
 
     def children(self, number: int) -> list[int]:
         found, child = [], number + 1
@@ -126,13 +159,10 @@ class PageNodes:
         end = self.ends[number]
         flags[number:end] = bytes(end - number)
 
-    def is_inline(self, number: int) -> bool:
-        return self.tags[number] in _INLINE and not self.has_block_inside[number]
-
     def sums(self, values: list[int]) -> list[int]:
         """Return for every node what the values of its subtree add up to."""
         before = [0, *accumulate(values)]
-        return [before[end] - before[number] for number, end in enumerate(self.ends)]
+        return [before[end] - start for start, end in zip(before, self.ends, strict=False)]
 
 
 def _is_hidden(attributes: dict[str, str]) -> bool:
@@ -142,53 +172,42 @@ def _is_hidden(attributes: dict[str, str]) -> bool:
     return bool(style) and _HIDDEN_STYLE.search(style or "") is not None
 
 
-class _RunCollector:
-    """Walks the tree and cuts its text into runs."""
-
-    def __init__(self, nodes: PageNodes) -> None:
-        self._nodes = nodes
-        self.runs: list[TextRun] = []
-        self._owner = -1
-        self._words: list[str] = []
-        self._pieces: list[tuple[int, bool]] = []
-        self._link_chars = 0
-
-    def walk(self, number: int, owner: int, in_link: bool) -> None:
-        nodes = self._nodes
-        is_inline = nodes.is_inline(number)
-        if nodes.tags[number] == "br":
-            self._words.append(" ")
-        if not is_inline:
-            self.end_run()
-            owner = number
-        in_link = in_link or nodes.tags[number] == "a"
-        self._put(owner, nodes.elements[number].text, (number, False), in_link)
-        for child in nodes.children(number):
-            self.walk(child, owner, in_link)
-            self._put(owner, nodes.elements[child].tail, (child, True), in_link)
-        if not is_inline:
-            self.end_run()
-
-    def _put(self, owner: int, text: str | None, piece: tuple[int, bool], in_link: bool) -> None:
-        if not text:
-            return
-        if owner != self._owner:
-            self.end_run()
-            self._owner = owner
-        self._words.append(text)
-        self._pieces.append(piece)
-        if in_link:
-            self._link_chars += len(text.strip())
-
-    def end_run(self) -> None:
-        if self._words and (text := " ".join("".join(self._words).split())):
-            self.runs.append(TextRun(self._owner, text, self._link_chars, self._pieces))
-        self._words, self._pieces, self._link_chars, self._owner = [], [], 0, -1
-
-
 def text_runs(nodes: PageNodes) -> list[TextRun]:
-    """Return the page's text in order, none empty."""
-    collector = _RunCollector(nodes)
-    collector.walk(0, 0, False)
-    collector.end_run()
-    return collector.runs
+    """Return the page's text in order, cut where a block begins or ends; none empty."""
+    blocks, is_linked, started = _blocks_around(nodes)
+    runs: list[TextRun] = []
+    words: list[str] = []
+    pieces: list[tuple[int, bool]] = []
+    owner = last_block = -1
+    link_chars = 0
+    for number, is_tail, text in nodes.pieces:
+        holder = nodes.parents[number] if is_tail else number
+        # A block that began since the last piece ends a run, also if it is empty; where one ended, the owner differs.
+        block = started[nodes.ends[number] if is_tail else number + 1]
+        if blocks[holder] != owner or block != last_block:
+            _end_run(runs, owner, words, link_chars, pieces)
+            words, pieces, link_chars = [], [], 0
+            owner, last_block = blocks[holder], block
+        words.append(text)
+        pieces.append((number, is_tail))
+        if is_linked[holder]:
+            link_chars += len(text.strip())
+    _end_run(runs, owner, words, link_chars, pieces)
+    return runs
+
+
+def _blocks_around(nodes: PageNodes) -> tuple[list[int], bytearray, list[int]]:
+    """Return for each node the block it is part of, whether it is in a link, and how many blocks began before it."""
+    blocks, is_linked = [0] * nodes.size, bytearray(nodes.size)
+    for number, (tag, parent) in enumerate(zip(nodes.tags, nodes.parents, strict=True)):
+        is_inline = nodes.is_inline[number] and number
+        blocks[number] = blocks[parent] if is_inline else number
+        is_linked[number] = tag == "a" or (number > 0 and is_linked[parent])
+    return blocks, is_linked, [0, *accumulate(1 - is_inline for is_inline in nodes.is_inline)]
+
+
+def _end_run(
+    runs: list[TextRun], owner: int, words: list[str], link_chars: int, pieces: list[tuple[int, bool]]
+) -> None:
+    if text := " ".join("".join(words).split()):
+        runs.append(TextRun(owner, text, link_chars, pieces))

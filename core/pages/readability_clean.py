@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import NamedTuple
 
+from core.pages.name_hints import SHARE
 from core.pages.page_nodes import PageNodes
 from core.pages.readability_score import (
     ATTEMPTS,
@@ -21,7 +20,6 @@ from core.pages.readability_score import (
     sum_subtrees,
 )
 
-_SHARE = re.compile(r"(\b|_)(share|sharedaddy)(\b|_)", re.IGNORECASE)
 _DROPPED = frozenset(("footer", "aside"))
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 _DATA_TABLE_PARTS = frozenset(("caption", "col", "colgroup", "th"))
@@ -97,15 +95,10 @@ def _drop_by_name(page: ScoredPage, kept: bytearray, roots: set[int]) -> None:
             bool(nodes.attributes[number])
             and chars[number] < ENOUGH_CHARS
             and number not in roots
-            and _is_share_name(nodes.names_of(number))
+            and (nodes.class_bits[number] | nodes.id_bits[number]) & SHARE > 0
         )
         if tag in _DROPPED or is_bad_heading or is_share:
             nodes.clear(kept, number)
-
-
-@lru_cache(maxsize=20_000)
-def _is_share_name(names: str) -> bool:
-    return _SHARE.search(names) is not None
 
 
 def _is_data_table(nodes: PageNodes, table: int) -> bool:

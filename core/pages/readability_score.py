@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
+from core.pages.name_hints import BAD, BYLINE, COMMENTS, GOOD, STILL_LIKELY, UNLIKELY
 from core.pages.page_nodes import PageNodes
 
 ENOUGH_CHARS = 500
@@ -20,28 +20,7 @@ MIN_SCORED_CHARS = 25
 MAX_LEVELS = 5
 """So many ancestors get a share of a paragraph's score."""
 
-_UNLIKELY = re.compile(
-    r"-ad-|ai2html|banner|breadcrumbs|combx|comment|community|cover-wrap|disqus|extra|footer|gdpr|header|legends|menu"
-    r"|related|remark|replies|rss|shoutbox|sidebar|skyscraper|social|sponsor|supplemental|ad-break|agegate|pagination"
-    r"|pager|popup|yom-remote",
-    re.IGNORECASE,
-)
-_STILL_LIKELY = re.compile(r"and|article|body|column|content|main|mathjax|shadow", re.IGNORECASE)
-_GOOD_NAME = re.compile(
-    r"article|body|content|entry|hentry|h-entry|main|page|pagination|post|text|blog|story", re.IGNORECASE
-)
-_BAD_NAME = re.compile(
-    r"-ad-|hidden|(?:^| )hid(?:$| )|banner|combx|comment|com-|contact|footer|gdpr|masthead|media|meta|outbrain|promo"
-    r"|related|scroll|share|shoutbox|sidebar|skyscraper|sponsor|shopping|tags|widget",
-    re.IGNORECASE,
-)
-_BYLINE = re.compile(r"byline|author|dateline|writtenby|p-author", re.IGNORECASE)
 _UNLIKELY_ROLES = frozenset(("menu", "menubar", "complementary", "navigation", "alert", "alertdialog", "dialog"))
-_COMMENTS = re.compile(
-    r"(?:comments?(?:[-_](?:list|section|wrap\w*|area|content|thread|container|holder|block|box|form|respond)|list|s)?"
-    r"|disqus_thread|dsq-comments|livefyre\w*|respond|commentlist|post-comments|article-comments)$",
-    re.IGNORECASE,
-)
 _COMMENT_TAGS = frozenset(("div", "ol", "ul", "section", "aside", "details"))
 _BLOCKS_IN_DIV = frozenset(("blockquote", "dl", "div", "img", "ol", "p", "pre", "table", "ul"))
 _SCORED = frozenset(("section", "h2", "h3", "h4", "h5", "h6", "p", "td", "pre"))
@@ -111,9 +90,8 @@ def comment_sections(nodes: PageNodes) -> list[int]:
     """Return the sections with readers' comments, unless the page is little else."""
     found, number = [], 1
     while number < nodes.size:
-        is_section = nodes.tags[number] in _COMMENT_TAGS
-        names = (*nodes.classes[number].split(), nodes.ids[number]) if is_section else ()
-        if any(map(_COMMENTS.match, names)):
+        bits = nodes.class_bits[number] | nodes.id_bits[number]
+        if bits & COMMENTS and nodes.tags[number] in _COMMENT_TAGS:
             found.append(number)
             number = nodes.ends[number]
         else:
@@ -172,7 +150,8 @@ class _Stripper:
     def _is_byline(self, number: int) -> bool:
         attributes = self._nodes.attributes[number]
         is_marked = attributes.get("rel") == "author" or "author" in attributes.get("itemprop", "")
-        return self._chars[number] > 0 and (is_marked or _is_byline_name(self._nodes.names_of(number)))
+        bits = self._nodes.class_bits[number] | self._nodes.id_bits[number]
+        return self._chars[number] > 0 and (is_marked or bits & BYLINE > 0)
 
     def _is_title(self, number: int) -> bool:
         is_short = 0 < self._chars[number] < 500
@@ -182,29 +161,20 @@ class _Stripper:
         nodes = self._nodes
         if nodes.attributes[number].get("role") in _UNLIKELY_ROLES:
             return True
-        is_free = number >= self._protected_until and nodes.tags[number] not in ("body", "a")
-        return is_free and _is_unlikely_name(nodes.names_of(number))
+        bits = nodes.class_bits[number] | nodes.id_bits[number]
+        if not bits & UNLIKELY or bits & STILL_LIKELY:
+            return False
+        return number >= self._protected_until and nodes.tags[number] not in ("body", "a")
 
 
-@lru_cache(maxsize=20_000)
-def _is_unlikely_name(names: str) -> bool:
-    return _UNLIKELY.search(names) is not None and not _STILL_LIKELY.search(names)
-
-
-@lru_cache(maxsize=20_000)
-def _is_byline_name(names: str) -> bool:
-    return _BYLINE.search(names) is not None
-
-
-@lru_cache(maxsize=20_000)
-def name_weight(name: str) -> int:
-    return (25 if _GOOD_NAME.search(name) else 0) - (25 if _BAD_NAME.search(name) else 0)
+_NAME_WEIGHTS = {0: 0, GOOD: 25, BAD: -25, GOOD | BAD: 0}
 
 
 def name_weights(nodes: PageNodes) -> list[int]:
     """Return for each node whether its class and its id sound like an article (25 each) or like anything else (-25)."""
-    pairs = zip(nodes.classes, nodes.ids, strict=True)
-    return [(name_weight(cls) if cls else 0) + (name_weight(id_) if id_ else 0) for cls, id_ in pairs]
+    pairs = zip(nodes.class_bits, nodes.id_bits, strict=True)
+    named = GOOD | BAD
+    return [_NAME_WEIGHTS[of_class & named] + _NAME_WEIGHTS[of_id & named] for of_class, of_id in pairs]
 
 
 def prepare(nodes: PageNodes, title: str, rules: Rules, comments: list[int], weights: list[int]) -> ScoredPage:

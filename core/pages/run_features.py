@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from core.pages.article_region import find_named_region
 from core.pages.boilerplate import is_byline, is_promotion
-from core.pages.name_hints import HINT_BITS, HINT_NAMES, NOT_ARTICLE, name_hints
+from core.pages.name_hints import HINT_BITS, HINT_NAMES, NOT_ARTICLE, name_bits
 from core.pages.page_nodes import PageNodes, TextRun
 from core.pages.readability_clean import ReaderArticle, find_reader_article
 
@@ -71,7 +71,9 @@ class RunFeatures:
             if 2 * self._chars[number] < self._total and tag != "body":
                 tags[number] |= _TAG_BITS.get(tag, 0)
                 if attributes := nodes.attributes[number]:
-                    hints[number] |= name_hints(f"{nodes.names_of(number)} {attributes.get('role', '')}".strip())
+                    hints[number] |= nodes.class_bits[number] | nodes.id_bits[number]
+                    if role := attributes.get("role"):
+                        hints[number] |= name_bits(role)
             elif tag == "main":
                 tags[number] |= _TAG_BITS["main"]
         return hints, tags
@@ -110,7 +112,7 @@ class RunFeatures:
             yield from (f"name {name}" for name in HINT_NAMES if hints & HINT_BITS[name] and name != "other")
         if tags:
             yield from (f"in {name}" for name in _TAG_NAMES if tags & _TAG_BITS[name] and name != "li")
-        if name_hints(self._nodes.names_of(owner)) & NOT_ARTICLE:
+        if (self._nodes.class_bits[owner] | self._nodes.id_bits[owner]) & NOT_ARTICLE:
             yield "own name"
         if tag in _HEADINGS:
             yield "heading"
