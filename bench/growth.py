@@ -34,7 +34,6 @@ from core.store import embedded
 RESULTS = ROOT / "bench" / "results"
 GOAL = 1.05
 HOSTS = 100
-FIRST = 1_000
 REPETITIONS = {1_000: 5, 10_000: 3, 100_000: 2}
 """How often a size is measured; larger ones once."""
 Samples = dict[str, dict[int, list[Spent]]]

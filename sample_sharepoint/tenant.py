@@ -126,12 +126,6 @@ class Tenant:
         for site in self.sites.values():
             yield from site.lists
 
-    def site_of(self, path: str) -> Site | None:
-        """Return the site with the longest path that this path is below."""
-        wanted = path.lower().rstrip("/") + "/"
-        found = [site for key, site in self.sites.items() if wanted.startswith(key.rstrip("/") + "/")]
-        return max(found, key=lambda site: len(site.path), default=None)
-
     def find_path(self, path: str) -> tuple[ItemList, Item] | None:
         """Return the item at this server-relative path, which is compared without case."""
         wanted = path.rstrip("/").lower()

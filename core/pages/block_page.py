@@ -81,11 +81,6 @@ _SCRIPT_TEXT = re.compile(
     r"|включит[ье] javascript|javascriptを有効|(?:启用|啟用|开启) ?javascript",
     re.IGNORECASE,
 )
-_SENTENCES = {
-    "a consent wall": _CONSENT_TEXT,
-    "a paywall": _PAYWALL_TEXT,
-    "a plea for JavaScript": _SCRIPT_TEXT,
-}
 _MARKUP = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.IGNORECASE | re.DOTALL)
 _MAX_SEARCHED_CHARS = 1_000_000
 

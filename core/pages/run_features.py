@@ -53,9 +53,6 @@ class RunFeatures:
         long = [number for number, run in enumerate(runs) if kept[run.owner] and _is_long(run)]
         self._first, self._last = (long[0], long[-1]) if long else (0, len(runs))
 
-    def is_kept_by_reader(self, run: TextRun) -> bool:
-        return bool(self._reader.kept[run.owner])
-
     def is_candidate(self, run: TextRun) -> bool:
         """Is the run inside what may be the article, and no pointer to another story?"""
         is_inside = self._reader.region[run.owner] or self._named.inside[run.owner]

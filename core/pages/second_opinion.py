@@ -19,8 +19,6 @@ LITTLE_SHARE = 0.5
 FAR_MORE = 2.0
 ENOUGH_CHARS = 5_000
 """With that much text the strict mode has found the article, however long the comments below it are."""
-MAX_ELEMENTS = 5_000
-"""The library's time is quadratic for some shapes: 4 s at 12,000."""
 
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _AFTER_HEADING = frozenset(("p", "ul", "ol", "dl", "table", "pre", "blockquote", "figure", "img", "div"))

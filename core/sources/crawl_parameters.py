@@ -69,11 +69,6 @@ class CrawlParameters:
         return self.steps == frozenset(ALL_STEPS)
 
     @property
-    def is_whole_domain(self) -> bool:
-        """Does it concern every source?"""
-        return not self.source_id and not self.source_type and self.scope == ALL
-
-    @property
     def source_types(self) -> frozenset[str] | None:
         """The types of sources that are meant; None: all. Two that contradict each other mean none."""
         by_type, by_scope = (

@@ -18,9 +18,7 @@ from workers.web.dashboard.navigation import NAVIGATION
 
 TEMPLATES = Path(__file__).parent / "templates"
 STATIC = Path(__file__).parents[1] / "static"
-FILTERS = (
-    *("number", "duration", "relative", "iso", "day", "percent", "safe_url", "host", "bars", "why_path", "part"),
-)
+FILTERS = ["number", "duration", "relative", "iso", "day", "percent", "safe_url", "host", "bars", "why_path", "part"]
 """Functions of `formats` that templates use."""
 
 
@@ -35,19 +33,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    for name in (
-        "number",
-        "duration",
-        "relative",
-        "iso",
-        "day",
-        "percent",
-        "safe_url",
-        "host",
-        "bars",
-        "why_path",
-        "part",
-    ):
+    for name in FILTERS:
         made.filters[name] = getattr(formats, name)
     made.globals["static"] = static_url
     return made
