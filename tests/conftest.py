@@ -25,6 +25,7 @@ from core.store import connect, embedded
 from tests import commands, ports
 from tests.api import ApiServer, api_server
 from tests.inline_pool import InlinePool
+from tests.openai_store_server import OpenAiStoreServer
 from tests.site import Site
 from tests.web import FakeWeb
 
@@ -220,3 +221,10 @@ async def api(settings: Settings, redis: connect.Client) -> AsyncIterator[ApiSer
 def adopted(monkeypatch: pytest.MonkeyPatch, settings: Settings, redis: connect.Client) -> None:
     """Scripts called in this process see the test's empty store."""
     commands.adopt(monkeypatch, settings)
+
+
+@pytest.fixture
+def openai_server() -> Iterator[OpenAiStoreServer]:
+    """The files and vector stores of OpenAI, on loopback."""
+    with OpenAiStoreServer() as server:
+        yield server

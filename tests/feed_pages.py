@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
+import pytest
+
 from core import ids
 from core.feeds.daily_counts import counted
 from core.feeds.feed_state import FeedState, FeedStatus, to_hash
@@ -14,8 +16,10 @@ from core.feeds.io.feed_options import FeedOptions
 from core.net.rate_limit import Gate
 from core.settings import Settings
 from core.store import connect
+from core.store.connect import Client
 from core.urls.pace import HostPace
 from tests.api import ApiServer, api_server
+from tests.form_client import FormClient
 
 DAY = 86_400.0
 HOSTILE = '<script>alert(1)</script> "quoted" \udc80'
@@ -89,3 +93,17 @@ async def put_every_health(api: ApiServer) -> dict[str, str]:
         "new": FeedState("https://tomorrow.example.org/rss"),
     }
     return {health: await put_feed(api, "world", state) for health, state in states.items()}
+
+
+@pytest.fixture
+async def pages(settings: Settings, redis: Client) -> AsyncIterator[ApiServer]:
+    """A dashboard whose fetcher may ask loopback."""
+    async with feed_server(settings) as running:
+        yield running
+
+
+@pytest.fixture
+async def person(pages: ApiServer) -> AsyncIterator[FormClient]:
+    """Someone at the dashboard."""
+    async with FormClient(pages) as client:
+        yield client

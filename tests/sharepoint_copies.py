@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from core.settings import Settings
+from core.sources.sharepoint.io import throttle_gate
 from core.sources.sharepoint.io.download_step import INCREMENTAL, download
 from core.sources.sharepoint.io.map_files import read_rows
 from core.sources.sharepoint.io.process_step import process
@@ -25,6 +29,14 @@ FOLDERS = {
     SharePointType.LISTS: "02_lists",
     SharePointType.SITE_PAGES: "03_sitepages",
 }
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """No test that imports this waits for what it does not test."""
+    monkeypatch.setattr(throttle_gate, "FIRST_BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr(throttle_gate, "_gates", {})
+    caplog.set_level(logging.INFO, "crawler")
 
 
 class SharePointCopies:

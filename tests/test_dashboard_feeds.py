@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
@@ -11,32 +10,19 @@ import pytest
 from core import ids
 from core.feeds.feed_state import FeedState, FeedStatus
 from core.keys import Keys
-from core.settings import Settings
 from core.store.connect import Client
 from tests.api import ApiServer
 from tests.articles import article, rss
-from tests.feed_pages import feed_server, put_every_health, put_feed
+from tests.feed_pages import pages, person, put_every_health, put_feed
 from tests.form_client import FormClient
 from tests.web import FakeWeb
 from workers import canonical_fetcher
 
+__all__ = ["pages", "person"]
+
 POLITENESS = ("fetch:", "freshet:")
 """What a preview may write: when a host was asked; and what the server itself writes meanwhile."""
 SITE = '<html><head><link rel="alternate" type="application/rss+xml" href="/feed"></head></html>'
-
-
-@pytest.fixture
-async def pages(settings: Settings, redis: Client) -> AsyncIterator[ApiServer]:
-    """A dashboard whose fetcher may ask loopback."""
-    async with feed_server(settings) as running:
-        yield running
-
-
-@pytest.fixture
-async def person(pages: ApiServer) -> AsyncIterator[FormClient]:
-    """Someone at the dashboard."""
-    async with FormClient(pages) as client:
-        yield client
 
 
 async def stored(redis: Client) -> dict[str, bytes]:

@@ -16,26 +16,15 @@ from core.store import connect
 from core.store.connect import Client
 from core.store.events import event
 from tests.api import ApiServer
-from tests.feed_pages import LOOPBACK, feed_server
+from tests.feed_pages import LOOPBACK, pages, person
 from tests.form_client import PAGE, FormClient
 from tests.webhook_receiver import Receiver
 from workers.web.dashboard.webhook_texts import receiver_of
 
+__all__ = ["pages", "person"]
+
 SECRET = re.compile(r"whsec_[A-Za-z0-9+/=]{40,}")
 HOSTILE = '<script>alert(1)</script> "quoted" \udc80'
-
-
-@pytest.fixture
-async def pages(settings: Settings, redis: Client) -> AsyncIterator[ApiServer]:
-    """A dashboard whose fetcher may ask loopback."""
-    async with feed_server(settings) as running:
-        yield running
-
-
-@pytest.fixture
-async def person(pages: ApiServer) -> AsyncIterator[FormClient]:
-    async with FormClient(pages) as client:
-        yield client
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,22 +10,16 @@ from pathlib import Path
 import pytest
 
 from core.settings import Settings
-from core.sources.sharepoint.io import item_downloads, throttle_gate
+from core.sources.sharepoint.io import item_downloads
 from core.sources.sharepoint.io.download_step import FULL
 from core.sources.sharepoint.step_results import DownloadCounts
-from tests.sharepoint_copies import SharePointCopies, after
+from tests.sharepoint_copies import SharePointCopies, after, quick
 from tests.sharepoint_server import DOWNLOAD, LISTING, SharePointServer
+
+__all__ = ["quick"]
 
 PATIENCE_SECONDS = 60.0
 OLD = datetime(2024, 1, 15, 10, 30, tzinfo=UTC)
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """No test waits for what it does not test."""
-    monkeypatch.setattr(throttle_gate, "FIRST_BACKOFF_SECONDS", 0.01)
-    monkeypatch.setattr(throttle_gate, "_gates", {})
-    caplog.set_level(logging.INFO, "crawler")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,12 +21,6 @@ from tests.embed_scene import EmbedScene
 from tests.openai_store_server import OpenAiStoreServer
 
 BATCHES = "POST /vector_stores/*/file_batches"
-
-
-@pytest.fixture
-def openai_server() -> Iterator[OpenAiStoreServer]:
-    with OpenAiStoreServer() as server:
-        yield server
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +36,6 @@ ROW = VectorStoreRow(
     embedded_utc="2024-01-16T14:20:00.000000Z",
 )
 LISTED = SharePointRow(url="https://e.org/a%20b", raw_url="https://e.org/a b", server_relative_url="/a b")
-
-
-@pytest.fixture
-def openai_server() -> Iterator[OpenAiStoreServer]:
-    with OpenAiStoreServer() as server:
-        yield server
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,22 +10,15 @@ from typing import Any
 import pytest
 
 from core.settings import Settings
-from core.sources.sharepoint.io import throttle_gate
 from core.sources.sharepoint.io.download_step import FULL
 from core.sources.sharepoint.io.graph_delta import DriveState, drive_state
 from core.sources.sharepoint.map_rows import SharePointRow
 from core.sources.sharepoint.refusals import RequestRefused
 from core.sources.sharepoint.remote_items import SharePointUnavailable
-from tests.sharepoint_copies import SharePointCopies
+from tests.sharepoint_copies import SharePointCopies, quick
 from tests.sharepoint_server import DELTA, LISTING, SharePointServer
 
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """No test waits for what it does not test."""
-    monkeypatch.setattr(throttle_gate, "FIRST_BACKOFF_SECONDS", 0.01)
-    monkeypatch.setattr(throttle_gate, "_gates", {})
-    caplog.set_level(logging.INFO, "crawler")
+__all__ = ["quick"]
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -26,12 +26,6 @@ from core.settings import Settings
 from tests.openai_store_server import OpenAiStoreServer
 
 BATCHES = "POST /vector_stores/*/file_batches"
-
-
-@pytest.fixture
-def openai_server() -> Iterator[OpenAiStoreServer]:
-    with OpenAiStoreServer() as server:
-        yield server
 
 
 @pytest.fixture

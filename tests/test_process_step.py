@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,12 @@ from typing import Any
 import pytest
 
 from core.settings import Settings
-from core.sources.sharepoint.io import throttle_gate
 from core.sources.sharepoint.io.download_step import FULL
 from core.sources.sharepoint.source_types import SharePointType
-from tests.sharepoint_copies import SharePointCopies, after
+from tests.sharepoint_copies import SharePointCopies, after, quick
 from tests.sharepoint_server import Column, SharePointServer
+
+__all__ = ["quick"]
 
 TASKS = [Column("Status", "Status", "Choice"), Column("Body", "Notes", "Note"), Column("Odd", "Odd (own)", "Text")]
 CANVAS = json.dumps(
@@ -24,14 +24,6 @@ CANVAS = json.dumps(
         {"controlType": 3, "webPartData": {"title": "Events", "serverProcessedContent": {}}},
     ]
 )
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """No test waits for what it does not test."""
-    monkeypatch.setattr(throttle_gate, "FIRST_BACKOFF_SECONDS", 0.01)
-    monkeypatch.setattr(throttle_gate, "_gates", {})
-    caplog.set_level(logging.INFO, "crawler")
 
 
 @pytest.fixture

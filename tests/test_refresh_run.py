@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 
 from core.runs.io.run_control import RunControl
 from core.runs.run import RunKind, RunStatus
 from core.runtime.context import Context
-from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
-from tests.crawled_site import SID, add_site, crawl_context
+from tests.crawled_site import SID
+from tests.crawled_thirteen import crawled
 from tests.refresh_jobs import make_all_due, send_refresh, work
 from tests.run_requests import runs_of
 from tests.site import Site
 
-PATHS = ["/", *(f"/{n}" for n in range(12))]
-
-
-@pytest.fixture
-async def crawled(settings: Settings, site: Site) -> AsyncIterator[Context]:
-    """A context with a site of thirteen pages that nobody has crawled yet; three pages fit into a job."""
-    site.page("/", links=PATHS[1:])
-    for path in PATHS[1:]:
-        site.page(path)
-    async with crawl_context(settings, refresh_batch_items=3) as context:
-        await add_site(context, site.url())
-        yield context
+__all__ = ["crawled"]
 
 
 async def crawl(context: Context) -> Mapping[str, str]:

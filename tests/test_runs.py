@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import pytest
 
@@ -17,28 +17,17 @@ from core.runs.io.run_tally import RunTally
 from core.runs.run import Run, RunKind, RunStatus
 from core.runtime import logs
 from core.runtime.context import Context, open_context
-from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_crawl import DomainCrawl
 from core.store import connect
-from tests.crawled_site import SID, add_site, crawl_context
+from tests.crawled_site import SID
+from tests.crawled_thirteen import PATHS, crawled
 from tests.faults.process import until
 from tests.faults.refresh_scene import Gate
 from tests.refresh_jobs import tick
 from tests.site import Site
 
-PATHS = ["/", *(f"/{n}" for n in range(12))]
-
-
-@pytest.fixture
-async def crawled(settings: Settings, site: Site) -> AsyncIterator[Context]:
-    """A context with a site of thirteen pages that nobody has crawled yet; three pages are picked at a time."""
-    site.page("/", links=PATHS[1:])
-    for path in PATHS[1:]:
-        site.page(path)
-    async with crawl_context(settings, refresh_batch_items=3) as context:
-        await add_site(context, site.url())
-        yield context
+__all__ = ["crawled"]
 
 
 class StopAfter:

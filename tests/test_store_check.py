@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,12 +22,6 @@ from scripts import doctor
 from tests import commands
 from tests.embed_scene import EmbedScene
 from tests.openai_store_server import OpenAiStoreServer
-
-
-@pytest.fixture
-def openai_server() -> Iterator[OpenAiStoreServer]:
-    with OpenAiStoreServer() as server:
-        yield server
 
 
 @pytest.fixture
