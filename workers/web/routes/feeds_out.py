@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Literal, TypeVar
 
 from aiohttp import web
 from pydantic import Field
 
+from core.feeds.io.broken_feeds import BrokenFeeds
+from core.outputs.broken_feeds import broken_feed_entry
 from core.outputs.feed_documents import MEDIA_TYPES
-from core.outputs.io.broken_feed_reader import broken_feed_entries
 from core.outputs.io.published_articles import PublishedArticles
 from core.outputs.published_feed import FeedFormat, PublishedEntry, PublishedFeed, tag_uri
 from core.search.io.unknown_names import unknown_names
@@ -21,6 +23,8 @@ from workers.web.routes.search import EXAMPLE, query_arguments
 from workers.web.routing import Call, Route
 from workers.web.search_models import SearchFilters
 
+R = TypeVar("R", bound=RequestModel)
+FeedHandler = Callable[[Call, R], Awaitable[web.Response]]
 TAG = "feeds out"
 MOST_ENTRIES = 500
 Format = Annotated[Literal["rss", "atom", "json"], Field(description="RSS 2.0, Atom 1.0 or JSON Feed 1.1.")]
@@ -72,8 +76,13 @@ async def show_category(call: Call, asked: CategoryFeedRequest) -> web.Response:
 
 
 async def show_failures(call: Call, asked: FailuresFeedRequest) -> web.Response:
-    """Return the feeds that broke."""
-    entries = await broken_feed_entries(call.services.context, asked.limit, base_url(call.http))
+    """Return the feeds that broke, those that broke last first."""
+    newest = await BrokenFeeds(call.services.client, call.services.keys).newest(asked.limit)
+    entries = tuple(
+        broken_feed_entry(one.state, one.categories, f"{base_url(call.http)}/feeds/{one.fid}")
+        for one in newest
+        if one.state.broken_since_ts
+    )
     description = "Feeds that are broken now: why, and since when."
     return await _answer(call, asked.format, "failures", "Broken feeds", description, entries)
 
@@ -113,6 +122,22 @@ async def _answer(
     return await feed_response(call.http, feed, FeedFormat(ending))
 
 
+def _feed_route(path: str, request: type[R], handler: FeedHandler[R], summary: str, description: str) -> Route[R]:
+    """Return the route of a feed, which readers ask for with the token in its address."""
+    return Route(
+        method="GET",
+        path=path,
+        summary=summary,
+        description=f"{description} {VALIDATORS}",
+        tag=TAG,
+        request=request,
+        handler=handler,
+        answer=None,
+        other_types=tuple(MEDIA_TYPES.values()),
+        takes_feed_token=True,
+    )
+
+
 ROUTES = (
     Route(
         method="GET",
@@ -123,40 +148,25 @@ ROUTES = (
         handler=show_feed_token,
         answer=FeedTokenAnswer,
     ),
-    Route(
-        method="GET",
-        path="/feeds/failures.{format}",
-        summary="The feeds that broke, each with why and since when, as RSS, Atom or JSON Feed.",
-        description=f"An entry for each break; a feed that works again leaves. {VALIDATORS}",
-        tag=TAG,
-        request=FailuresFeedRequest,
-        handler=show_failures,
-        answer=None,
-        other_types=tuple(MEDIA_TYPES.values()),
-        takes_feed_token=True,
+    _feed_route(
+        "/feeds/failures.{format}",
+        FailuresFeedRequest,
+        show_failures,
+        "The feeds that broke, each with why and since when, as RSS, Atom or JSON Feed.",
+        "An entry for each break; a feed that works again leaves.",
     ),
-    Route(
-        method="GET",
-        path="/feeds/search.{format}",
-        summary="A saved search as RSS, Atom or JSON Feed: its best answers, newest first.",
-        description=f"The filters are those of /api/Search. {VALIDATORS}",
-        tag=TAG,
-        request=SearchFeedRequest,
-        handler=show_search,
-        answer=None,
-        other_types=tuple(MEDIA_TYPES.values()),
-        takes_feed_token=True,
+    _feed_route(
+        "/feeds/search.{format}",
+        SearchFeedRequest,
+        show_search,
+        "A saved search as RSS, Atom or JSON Feed: its best answers, newest first.",
+        "The filters are those of /api/Search.",
     ),
-    Route(
-        method="GET",
-        path="/feeds/{category}.{format}",
-        summary="The newest articles of a category with their texts, as RSS, Atom or JSON Feed.",
-        description=f"Copies of an article that the category has already are left out. {VALIDATORS}",
-        tag=TAG,
-        request=CategoryFeedRequest,
-        handler=show_category,
-        answer=None,
-        other_types=tuple(MEDIA_TYPES.values()),
-        takes_feed_token=True,
+    _feed_route(
+        "/feeds/{category}.{format}",
+        CategoryFeedRequest,
+        show_category,
+        "The newest articles of a category with their texts, as RSS, Atom or JSON Feed.",
+        "Copies of an article that the category has already are left out.",
     ),
 )
