@@ -16,7 +16,6 @@ from core.keys import Keys
 from core.pages.text_cleaning import content_hash
 from core.registry import field_parsing
 from core.registry.record import MAY_HAVE_TEXT, Status
-from core.search.io import local_embedder
 from core.search.io.live_pages import LivePageReader
 from core.search.io.vector_space import VectorSpaceStore
 from core.search.languages import language_of
@@ -264,4 +263,8 @@ def _ids_in(names: Sequence[str], build: Callable[[str], str]) -> list[str]:
 
 def _is_local(spaces: Spaces) -> bool:
     """Whether the vectors are those of the local models, which do not speak every language."""
-    return spaces.main is not None and spaces.main.model == local_embedder.MODEL
+    if spaces.main is None:
+        return False
+    from core.search.io import local_embedder  # here: the timer checks samples, mostly of stores without vectors
+
+    return spaces.main.model == local_embedder.MODEL

@@ -9,21 +9,22 @@ import logging
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from core.errors import FeedFileError
 from core.feeds.category_names import category_slug
 from core.feeds.feed_toml import FeedFile, parse_toml
-from core.feeds.io.category_changes import CategoryChanges
 from core.feeds.io.feed_options import FeedOptions
 from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscriptions import SAMPLE_ORIGIN, SAMPLE_PREFIX, Subscriptions
-from core.feeds.opml import parse_opml, without_refused
 from core.keys import Keys
 from core.settings import Settings
 from core.store import connect, scanning
 from core.store.connect import Client
 from core.urls.secrets import redact
+
+if TYPE_CHECKING:  # every context has one of these, and workers of other jobs never use theirs
+    from core.feeds.io.category_changes import CategoryChanges
 
 log = logging.getLogger("ingest")
 
@@ -53,6 +54,8 @@ class SubscriptionSync:
         await self._remove_sample()
 
     def _changes(self) -> CategoryChanges:
+        from core.feeds.io.category_changes import CategoryChanges
+
         return CategoryChanges(self._client, Keys.of(self._settings), Ttls.of(self._settings))
 
     async def _read_file(self) -> None:
@@ -104,6 +107,8 @@ def read_feed_file(path: Path) -> FeedFile:
             raise FeedFileError(f"The feed list {path} is not UTF-8 text.") from error
         except FeedFileError as error:
             raise FeedFileError(f"{path}: {error}.") from error
+    from core.feeds.opml import parse_opml, without_refused  # here, with its XML parser: most lists are TOML
+
     listed, refused = without_refused(parse_opml(body))
     if refused:
         named = ", ".join(redact(url) for url in refused[:NAMED_REFUSALS])

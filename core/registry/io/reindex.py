@@ -25,7 +25,6 @@ from core.registry.io.reindex_items import ReindexItems, open_reindex
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
 from core.runs.io.run_store import RunStore
 from core.runs.kb_state import domain_of_source
-from core.runtime.job_queues import Argument, JobQueues
 from core.settings import Settings
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.source_store import SourceStore
@@ -262,13 +261,15 @@ class Reindexer:
 
 def send_jobs(settings: Settings, marked: MarkedDue) -> int:
     """Send jobs for the first items; return how many. Raises RedisError or OSError where the queue is not there."""
+    from core.runtime.job_queues import JobQueues  # here: whoever only marks items needs no RQ
+
     batch, sent = settings.refresh_batch_items, 0
     queues = JobQueues(settings)
     try:
         for start in range(0, len(marked.first), batch):
             item_ids = marked.first[start : start + batch]
             id_words = ("reindex", marked.token, str(start))
-            arguments: list[Argument] = [item_ids, marked.now, False, marked.run_id]
+            arguments = (item_ids, marked.now, False, marked.run_id)
             sent += queues.enqueue("workers.jobs.reindex", *arguments, id_words=id_words)
     finally:
         queues.close()

@@ -6,12 +6,15 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from redis.exceptions import RedisError
 
 from core.runs.run import Run, RunKind, RunStatus
-from core.runtime.job_queues import Argument, JobQueues
 from core.settings import Settings
+
+if TYPE_CHECKING:  # RQ is loaded when a job is sent
+    from core.runtime.job_queues import Argument, JobQueues
 
 log = logging.getLogger("queue")
 
@@ -85,6 +88,8 @@ async def _with_queues(settings: Settings, send: Callable[[JobQueues], int]) -> 
 
 
 def _send(settings: Settings, send: Callable[[JobQueues], int]) -> int:
+    from core.runtime.job_queues import JobQueues
+
     queues = JobQueues(settings)
     try:
         return send(queues)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from core.outputs.vector_store.crawl_report import CrawledSource, ReportName, is_reported, report_json
-from core.outputs.vector_store.io.report_archive import ReportArchive
 from core.runs.io.run_worker import RunWorker
 from core.runs.run import ENDED, Run, RunStatus
 from core.runtime.context import Context
@@ -30,6 +29,8 @@ async def archive_crawl(
     """Write the report of a run that ends now, if it gets one; a disk that cannot be written is a warning."""
     if end not in ENDED or end is RunStatus.CANCELLED or not is_reported(run):
         return
+    from core.outputs.vector_store.io.report_archive import ReportArchive  # here: only crawls that someone asked for
+
     archive = ReportArchive(context.settings)
     scope = CrawlParameters.of(run.parameters).shown_scope
 

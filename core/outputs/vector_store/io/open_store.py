@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
-from core.outputs.vector_store.io.openai_setup import StoreOwner, open_openai_store
-from core.outputs.vector_store.io.redis_store import open_redis_store
 from core.outputs.vector_store.protocol import VectorStore
 from core.outputs.vector_store.store_files import VectorStoreUnavailable
 from core.runtime.context import Context
@@ -14,6 +13,9 @@ from core.sources.domain_schema import DomainFileError
 from core.sources.io.domain_folder import DomainFolders
 from core.sources.io.domain_store import DomainStore, StoredDomain
 from core.sources.io.domain_take_up import set_vector_store_id
+
+if TYPE_CHECKING:
+    from core.outputs.vector_store.io.openai_setup import StoreOwner
 
 OPENAI = "openai"
 
@@ -32,10 +34,15 @@ async def open_store(
     VectorStoreUnavailable if it cannot be used now, NotFound if there is no such domain.
     """
     domain = await DomainStore(context.client, context.keys).require(domain_id)
+    # Each loads its own modules here: most crawls open no store.
     if domain.vector_store.index == OPENAI:
+        from core.outputs.vector_store.io.openai_setup import open_openai_store
+
         async with open_openai_store(context.settings, _at_openai(context, domain), should_stop=should_stop) as store:
             yield store
     else:
+        from core.outputs.vector_store.io.redis_store import open_redis_store
+
         sids = domain.sources if source is None else [domain.source_id(source)]
         async with open_redis_store(context, domain_id, sids, should_stop, dead_leases) as own:
             yield own
