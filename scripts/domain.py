@@ -46,9 +46,9 @@ from core.sources.sharepoint.step_names import ALL_STEPS
 from core.store import connect
 from scripts import command_line
 from scripts.command_names import as_typed, command
+from scripts.crawl_reports import reports
 from scripts.domain_crawl import add_crawl_options, cleanup, crawl
 from scripts.domain_report import report, take_up
-from scripts.domain_reports import reports
 from scripts.run_page import paused_lines
 from scripts.run_rows import how_it_ended
 from scripts.runs import controlled

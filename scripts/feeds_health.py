@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from core import ids
 from core.feeds.feed_health import why_silent
-from core.feeds.feed_json import FeedPace, feed_json
+from core.feeds.feed_health_json import FeedPace, feed_json
 from core.feeds.feed_state import FeedState
 from core.feeds.io.broken_feeds import BrokenFeeds
 from core.feeds.io.failed_entries import FailedEntries, FailedEntry

@@ -26,7 +26,7 @@ from core.sources.io.domain_setup import add_domain, remove_domain
 from core.sources.io.domain_steps import DomainSteps
 from core.sources.sharepoint.step_names import StepName
 from core.store.connect import Client
-from scripts import domain_crawl, domain_report, domain_reports
+from scripts import crawl_reports, domain_crawl, domain_report
 from tests.api import ApiServer
 from tests.form_client import PAGE
 from tests.sharepoint_server import SharePointServer
@@ -326,15 +326,15 @@ async def test_command(shelf: Context, capsys: pytest.CaptureFixture[str], tmp_p
     """List, show, take out; a word that names none is a sentence."""
     await domain_crawl.crawl("Shelf_01")
     capsys.readouterr()
-    await domain_reports.reports("Shelf_01", json=True)
+    await crawl_reports.reports("Shelf_01", json=True)
     [entry] = json.loads(capsys.readouterr().out)
-    await domain_reports.reports("Shelf_01")
+    await crawl_reports.reports("Shelf_01")
     listed = capsys.readouterr().out
-    await domain_reports.reports("Shelf_01", "last")
+    await crawl_reports.reports("Shelf_01", "last")
     shown = capsys.readouterr().out
-    await domain_reports.reports("Shelf_01", entry["id"], json=True)
+    await crawl_reports.reports("Shelf_01", entry["id"], json=True)
     told = json.loads(capsys.readouterr().out)
-    await domain_reports.reports("Shelf_01", entry["id"][:12], download=str(tmp_path / "out.zip"))
+    await crawl_reports.reports("Shelf_01", entry["id"][:12], download=str(tmp_path / "out.zip"))
 
     assert (entry["domain_id"], entry["scope"], entry["mode"]) == ("Shelf_01", "all", "incremental")
     assert entry["id"] in listed
@@ -350,7 +350,7 @@ async def test_command(shelf: Context, capsys: pytest.CaptureFixture[str], tmp_p
         (("Shelf_01", "last", "/no/such/folder/x.zip"), "cannot be written"),
     ):
         with pytest.raises(FreshetError, match=sentence):
-            await domain_reports.reports(words[0], words[1], download=words[2])
+            await crawl_reports.reports(words[0], words[1], download=words[2])
 
 
 async def test_routes(api: ApiServer, shelf: Context) -> None:

@@ -17,7 +17,7 @@ from lxml import etree
 from core.feeds.feed_state import FeedState, FeedStatus
 from core.feeds.parse import parse_feed
 from core.models import FeedEntry
-from core.outputs.broken_feeds import broken_feed_entry
+from core.outputs.broken_feed_entry import broken_feed_entry
 from core.outputs.feed_documents import write_feed
 from core.outputs.published_feed import (
     MOST_TEXT_CHARS,

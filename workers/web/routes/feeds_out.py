@@ -9,7 +9,7 @@ from aiohttp import web
 from pydantic import Field
 
 from core.feeds.io.broken_feeds import BrokenFeeds
-from core.outputs.broken_feeds import broken_feed_entry
+from core.outputs.broken_feed_entry import broken_feed_entry
 from core.outputs.feed_documents import MEDIA_TYPES
 from core.outputs.io.published_articles import PublishedArticles
 from core.outputs.published_feed import FeedFormat, PublishedEntry, PublishedFeed, tag_uri
