@@ -219,4 +219,4 @@ async def test_run_of_a_dead_process_is_interrupted_at_once(context: Context, mo
 
     assert (found.id, found.status) == (worker.run.id, RunStatus.INTERRUPTED)
     assert paused.status is RunStatus.PAUSED
-    assert [one.lease_prefix for one in await context.runs.dead_workers(worker.run.id)] == [context.leases.prefix]
+    assert [one.lease_prefix for one in await context.runs.workers.dead(worker.run.id)] == [context.leases.prefix]

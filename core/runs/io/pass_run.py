@@ -44,8 +44,8 @@ async def open_pass(
     run, _ = await runs.open(
         kind, clock.now(), mode=mode, counters=counters, started_by=started_by, parameters=parameters
     )
-    for dead in await runs.dead_workers(run.id):
-        await runs.drop_worker(run.id, dead.token)
+    for dead in await runs.workers.dead(run.id):
+        await runs.workers.drop(run.id, dead.token)
     worker = RunWorker(runs, clock, run)
     worker.is_shared = True
     if await worker.join() is RunRequest.PAUSE and stays:

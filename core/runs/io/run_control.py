@@ -225,7 +225,7 @@ class RunControl:
 
     async def _is_kept(self, run: Run, now: float) -> bool:
         is_paused = run.status in (RunStatus.PAUSED, RunStatus.PAUSING)
-        return is_paused or await self._steps.store.is_worked_on(run.scope, now)
+        return is_paused or await self._steps.store.workers.is_at_work(run.scope, now)
 
     async def retry(self, run_id: str, *, code: str | None = None, since_ts: float | None = None) -> RetryResult:
         """Make items due that failed in a run, with this code or since then, and go on with the run over them.

@@ -6,7 +6,6 @@ import json
 import math
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from core.errors import NotFound
@@ -15,6 +14,7 @@ from core.registry import field_parsing
 from core.registry.io.due import HOLD_SECONDS
 from core.registry.record import iso
 from core.runs.io import run_scripts
+from core.runs.io.run_workers import RunWorkers
 from core.runs.io.state_store import KbStateStore
 from core.runs.run import (
     COUNTERS,
@@ -32,7 +32,6 @@ from core.runs.run import (
     with_parts,
 )
 from core.runs.run_request import BlockedScopes, RunReply, RunRequest
-from core.runtime import process_identity
 from core.runtime.log_capture import MOST_LINES
 from core.store.commit import DONE_MILLISECONDS, new_token
 from core.store.connect import Client, HashFields, texts
@@ -46,28 +45,9 @@ TTL_SECONDS = 30 * 86_400
 FAILED_KEPT = 10_000
 CHILD = "child:"
 """Fields of a domain's run that name the run of a source begin so."""
-FRESH_SECONDS = 15.0
-"""A worker whose last heartbeat is younger than this is at work."""
 OnStep = Callable[[Run, float, str], Awaitable[None]]
 """Is told which run took a step, when, and which: `beat`, `finish` and the like."""
 _STOPPED = frozenset(RunStatus) - {RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.INTERRUPTED}
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerEntry:
-    """A worker as it is stored with its run."""
-
-    token: str
-    beat_ts: float
-    in_flight: int
-    is_waiting: bool
-    process: str
-    lease_prefix: str
-
-    @property
-    def is_dead(self) -> bool:
-        """Is it known to have ended? Of another machine nobody knows."""
-        return process_identity.is_dead(self.process)
 
 
 def new_run_id(now: float) -> str:
@@ -84,6 +64,7 @@ class RunStore:
         self._keys = keys
         self._states = KbStateStore(client, keys)
         self._on_step = on_step
+        self.workers = RunWorkers(client, keys)
 
     # ── open ──
 
@@ -246,7 +227,7 @@ class RunStore:
 
     async def checked(self, run: Run, now: float) -> Run:
         """Note which workers of this machine are dead, and return the run as it is then."""
-        workers = await self.workers(run.id)
+        workers = await self.workers.of(run.id)
         dead = [worker for worker in workers if worker.is_dead]
         for worker in dead:
             await self._client.eval(run_scripts.MARK_DEAD, 1, self._keys.run_workers(run.id), worker.token)
@@ -265,33 +246,6 @@ class RunStore:
         """Return the crawls that belong to the run of a domain, in the order in which they began."""
         found = await self.read_some(_part_ids(await self.fields(run_id)), now)
         return sorted(found, key=lambda child: (child.created_ts, child.id))
-
-    # ── workers ──
-
-    async def workers(self, run_id: str) -> list[WorkerEntry]:
-        """Return who works on a run, or waits for the end of its pause."""
-        stored = cast(dict[str, str], await self._client.hgetall(self._keys.run_workers(run_id)))
-        return [_worker_entry(token, field_parsing.mapping(text)) for token, text in stored.items()]
-
-    async def other_workers(self, run_id: str, token: str, now: float) -> int:
-        """Return how many others work on a run."""
-        workers = await self.workers(run_id)
-        others = [one for one in workers if one.token != token and not one.is_waiting and not one.is_dead]
-        return sum(now - one.beat_ts <= SILENT_SECONDS for one in others)
-
-    async def is_worked_on(self, scope: str, now: float) -> bool:
-        """Does someone work on the open run of this scope, by a heartbeat of the last seconds?"""
-        run_id = await self._client.hget(self._keys.runs_open, scope)
-        workers = await self.workers(str(run_id)) if run_id else []
-        return any(now - one.beat_ts <= FRESH_SECONDS and not one.is_dead for one in workers)
-
-    async def dead_workers(self, run_id: str) -> list[WorkerEntry]:
-        """Return workers of this machine whose process has ended without leaving."""
-        return [one for one in await self.workers(run_id) if one.is_dead]
-
-    async def drop_worker(self, run_id: str, token: str) -> None:
-        """Forget a worker that is dead."""
-        await self._client.hdel(self._keys.run_workers(run_id), token)
 
     # ── read ──
 
@@ -390,14 +344,3 @@ class RunStore:
 
 def _part_ids(fields: Mapping[str, str]) -> list[str]:
     return [value for name, value in fields.items() if name.startswith(CHILD)]
-
-
-def _worker_entry(token: str, fields: Mapping[str, Any]) -> WorkerEntry:
-    return WorkerEntry(
-        token,
-        field_parsing.timestamp(fields.get("ts")),
-        field_parsing.integer(fields.get("in_flight")),
-        bool(fields.get("waiting")),
-        str(fields.get("process", "")),
-        str(fields.get("leases", "")),
-    )

@@ -144,7 +144,7 @@ async def _acquire(
         if taken:
             return taken[0]
         await _release_dead(context, sid)
-        if not stays and await context.runs.is_worked_on(source_scope(sid), clock.now()):
+        if not stays and await context.runs.workers.is_at_work(source_scope(sid), clock.now()):
             return None
         if not has_logged:
             log.info("⏳ Another run has %s; waiting for its end", sid)
@@ -157,7 +157,7 @@ async def _acquire(
 async def _release_dead(context: Context, sid: str) -> None:
     """Release the source where a process of this machine was killed that had it; else it is free within a minute."""
     run_id = (await context.runs.open_ids()).get(source_scope(sid), "")
-    for dead in await context.runs.dead_workers(run_id) if run_id else ():
+    for dead in await context.runs.workers.dead(run_id) if run_id else ():
         if dead.lease_prefix:
             await context.leases.release_of(f"source_{sid}", dead.lease_prefix)
 

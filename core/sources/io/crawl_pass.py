@@ -155,7 +155,7 @@ class CrawlPass:
 
     async def _take_back(self) -> int:
         """Make due at once what was picked and nobody visits: by earlier workers, or for jobs that still wait."""
-        dead = await self.context.runs.dead_workers(self.joined.id)
+        dead = await self.context.runs.workers.dead(self.joined.id)
         prefixes = [worker.lease_prefix for worker in dead if worker.lease_prefix]
         self.steps.dead_leases.update(prefixes)
         taken = await self.context.due.take_back(self.sid, self.clock.now(), HOLD_SECONDS, prefixes)
@@ -163,7 +163,7 @@ class CrawlPass:
             root = (await self.context.items.read([self.source.state.root_id]))[0]
             await self.context.fetcher.forget_requests(root.fetch_url if root else "", prefixes)
         for worker in dead:
-            await self.context.runs.drop_worker(self.joined.id, worker.token)
+            await self.context.runs.workers.drop(self.joined.id, worker.token)
         return taken
 
     # ── visit ──
@@ -196,7 +196,7 @@ class CrawlPass:
             next_at = await context.due.next_at(self.sid)
             wait, patience = RETRY_PAUSE_SECONDS, CONTINUED_SECONDS if self.is_continued else PATIENCE_SECONDS
             if next_at is None or next_at > now + patience:
-                if not await context.runs.other_workers(self.joined.id, self.worker.token, now):
+                if not await context.runs.workers.count_others(self.joined.id, self.worker.token, now):
                     return
             else:
                 wait = min(max(next_at - now, 0.05), wait)

@@ -123,10 +123,10 @@ class DomainCrawl:
 
     async def _drop_dead(self, run: Run) -> None:
         """Forget killed processes of this machine, and release what they held: a source that was done, too."""
-        for dead in await self.context.runs.dead_workers(run.id):
+        for dead in await self.context.runs.workers.dead(run.id):
             for sid in self.sids if dead.lease_prefix else ():
                 await self.context.leases.release_of(f"source_{sid}", dead.lease_prefix)
-            await self.context.runs.drop_worker(run.id, dead.token)
+            await self.context.runs.workers.drop(run.id, dead.token)
 
     async def _work(self, worker: RunWorker, clock: ServerClock) -> None:
         runs, run = self.context.runs, worker.run

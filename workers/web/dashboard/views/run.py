@@ -37,7 +37,7 @@ async def show_run(call: Call, asked: JobRequest) -> dict[str, Any]:
         "sums": _sums(run.counts),
         "failures": await runs.failures(run, now),
         "children": await store.children(run.id, now) if run.kind is RunKind.DOMAIN else [],
-        "workers": await store.workers(run.id) if run.is_open else [],
+        "workers": await store.workers.of(run.id) if run.is_open else [],
         "left": [redact(url) for url in await lookup.left(run, LEFT_SHOWN)] if run.status in _HAS_LEFT else [],
         "log": await store.log_lines(run.id),
     }
