@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.pages.stop_words import UNKNOWN_SCRIPT, language_by_stop_words
+from core.pages.stop_words import UNKNOWN_SCRIPT, clear_language, language_by_stop_words
 from tests.pages import PARAGRAPH
 
 GERMAN = "Die Mühle steht seit vierhundert Jahren am Fluss, und der Fluss war nicht immer gut zu ihr."
@@ -56,6 +56,23 @@ def test_families_share_small_words() -> None:
 def test_short_questions_tell_nothing(question: str) -> None:
     """A name with a foreign article is not yet a foreign question."""
     assert language_by_stop_words(question) == ""
+
+
+MENU = " ".join(f"Autoracing Motor{n} Stock{n} Calendar{n} Classific{n} Piloto{n}" for n in range(20)) + " "
+GERMAN_NEWS = "Die Mühle steht am Fluss, und der Fluss war nicht immer gut zu ihr, wie auch das Dorf. "
+
+
+def test_clear_between_menus() -> None:
+    """A text between long menus is clear by its few stop words, if those of no other language are among them."""
+    assert clear_language(MENU + GERMAN_NEWS * 2) == "de"
+    assert clear_language(MENU + GERMAN_NEWS) == ""
+
+
+def test_placeholder_is_not_clear() -> None:
+    """Lorem ipsum has words of several languages and is none of them."""
+    lorem = "Lorem ipsum dolor sit amet, consectetur adipisicing elit, sed do eiusmod tempor incididunt ut labore et "
+    lorem += "dolore magna aliqua. Duis aute irure dolor in reprehenderit in voluptate velit esse cillum dolore. "
+    assert clear_language(lorem * 8) == ""
 
 
 @given(st.text(max_size=3_000), st.sampled_from(["", "en", "ja", "xx"]))

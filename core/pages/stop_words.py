@@ -18,8 +18,9 @@ MIN_SHARE = 0.1
 """Fewer stop words than this, in number and as a share of all words, may be names, quotations and lists."""
 FAMILY_SHARE = 0.6
 """Languages of one family share stop words: the stated one stands if it explains this much of the best."""
-CLEAR_WORDS, CLEAR_SHARE, CLEAR_RIVAL = 10, 0.12, 0.6
-"""So many stop words, in number and as a share of all words, and at most so many of any other language."""
+CLEAR = ((10, 0.12, 0.6), (15, 0.09, 0.45))
+"""So many stop words, in number and as a share of all words, and at most so many of any other language. Between menus
+there are fewer of them; then fewer of others may be among them."""
 
 _STOP_WORDS = {
     "ca": "el els les dels amb per que una és són aquest també però com més va han",
@@ -82,7 +83,8 @@ def clear_language(text: str) -> str:
     """Return the language of a text that leaves no doubt: running text, with the stop words of one language."""
     words = _LATIN_WORD.findall(text[: 4 * SAMPLE_CHARS].lower())  # in less, menus may be most of it
     counts = Counter(language for word in words for language in _LANGUAGES_OF.get(word, ())).most_common(2)
-    if not counts or counts[0][1] < max(CLEAR_WORDS, CLEAR_SHARE * len(words)):
+    if not counts:
         return ""
-    is_alone = len(counts) == 1 or counts[1][1] <= CLEAR_RIVAL * counts[0][1]
-    return counts[0][0] if is_alone else ""
+    (best, count), rival = counts[0], counts[1][1] if len(counts) > 1 else 0
+    is_clear = any(count >= max(least, share * len(words)) and rival <= most * count for least, share, most in CLEAR)
+    return best if is_clear else ""
