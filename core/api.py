@@ -82,7 +82,7 @@ def search(
 
         first, last = await _moment(store, since), await _moment(store, until, is_end=True)
         query = build_query(replace(asked, since_ts=first, until_ts=last))
-        async with open_searcher(*store, mend=True) as searcher:
+        async with open_searcher(*store, mend=True, is_brief=True) as searcher:
             response = await searcher.search(query, await connect.now(store.client))
         notes = [] if response.results else await unknown_names(store.client, store.keys, query.filters)
         return {**response_json(response, query), "notes": notes}

@@ -29,7 +29,7 @@ async def search(query: Query, *, as_json: bool, explain: bool) -> int:
 
     async with (
         command_line.open_session() as (settings, keys, client),
-        open_searcher(settings, client, keys, mend=True) as searcher,
+        open_searcher(settings, client, keys, mend=True, is_brief=True) as searcher,
     ):
         now = await connect.now(client)
         response = await searcher.search(query, now)

@@ -209,6 +209,17 @@ async def test_batch_and_padding_change_nothing(shared_model: LocalEmbedder) -> 
 
 
 @needs_model
+async def test_a_quick_start_changes_nothing(shared_model: LocalEmbedder) -> None:
+    """A model that was opened for one question understands it as one does that was optimised for many."""
+    brief = LocalEmbedder(CHUNKER_VERSION, is_brief=True)
+    texts = ["who won the strike vote", "The reservoir is full again."]
+    quick, usual = await brief.embed(texts), await shared_model.embed(texts)
+    await brief.close()
+
+    assert max(abs(a - b) for a, b in zip(floats(b"".join(quick)), floats(b"".join(usual)), strict=True)) < 1e-5
+
+
+@needs_model
 async def test_a_second_thread_changes_nothing(shared_model: LocalEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads, one of them of low priority, make the vectors that one makes; on a busy machine one works alone."""
     texts = ["The reservoir is full again.", *("word " * n for n in range(1, 60))]

@@ -113,11 +113,20 @@ SEARCHING = {"core.search.io.searcher", "numpy", "tantivy", "tqdm"}
         (["status"], NEVER | SOURCE_FILES),
         (["why", "https://example.org/nobody-knows-it"], NEVER | SOURCE_FILES),
         (["search", "flood wall", "--words"], NEVER - SEARCHING | SOURCE_FILES),
+        (["search", "flood wall"], NEVER - SEARCHING | SOURCE_FILES),
         (["status", "--help"], NEVER | SOURCE_FILES | {"redis", "asyncio", "pydantic", "core.settings"}),
         (["why", "--help"], NEVER | SOURCE_FILES | {"redis", "asyncio", "pydantic", "core.settings"}),
         (["search", "--help"], NEVER | SOURCE_FILES | {"redis", "asyncio", "pydantic", "core.settings"}),
     ],
-    ids=["status", "why", "search", "help of status", "help of why", "help of search"],
+    ids=[
+        "status",
+        "why",
+        "search by words",
+        "search where nothing is embedded",
+        "help of status",
+        "help of why",
+        "help of search",
+    ],
 )
 def test_looking_loads_only_what_looking_needs(
     words: list[str], unwanted: set[str], settings: Settings, redis: Client, tmp_path: Path

@@ -54,3 +54,13 @@ def test_the_end_searches_for_no_garbage() -> None:
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
 
     assert int(done.stdout) > 1000
+
+
+def test_no_package_is_searched_for_plugins() -> None:
+    """Pydantic, which settings need, asks no installed package for plugins."""
+    program = (
+        "import importlib.metadata as m; m.entry_points = None; import scripts; from core.settings import load; load()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")

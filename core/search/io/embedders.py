@@ -15,8 +15,11 @@ from core.settings import Settings
 log = logging.getLogger("embed")
 
 
-def open_embedder(settings: Settings) -> Embedder:
-    """Return the embedder of these settings; close it in the end. Raises SettingsError."""
+def open_embedder(settings: Settings, *, is_brief: bool = False) -> Embedder:
+    """Return the embedder of these settings; close it in the end. Raises SettingsError.
+
+    `is_brief`: it is opened for one question, so a quick start counts for more than quick vectors.
+    """
     if settings.embedder == "none":
         return NoEmbedder()
     if settings.embedder == "openai":
@@ -26,7 +29,7 @@ def open_embedder(settings: Settings) -> Embedder:
         return OpenAIEmbedder(Endpoint.of(settings), CHUNKER_VERSION, settings.embed_batch, settings.embed_most_tokens)
     is_here = multilingual_embedder.is_installed()
     companion = MultilingualEmbedder(with_english=settings.search_across_languages) if is_here else None
-    return LocalEmbedder(CHUNKER_VERSION, companion=companion)
+    return LocalEmbedder(CHUNKER_VERSION, companion=companion, is_brief=is_brief)
 
 
 class NoEmbedder:

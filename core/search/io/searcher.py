@@ -16,7 +16,7 @@ from core.keys import Keys
 from core.models import VectorSpace
 from core.search.io import multilingual_embedder, qdrant_connect, replica_terms
 from core.search.io.embed_queue import EmbedQueue
-from core.search.io.embedders import open_embedder
+from core.search.io.embedders import NoEmbedder, open_embedder
 from core.search.io.live_pages import LivePage, LivePageReader
 from core.search.io.page_contents import PageContentReader
 from core.search.io.replica_follower import ReplicaFollower
@@ -43,6 +43,7 @@ MOST_ATTEMPTS = 20
 """A page that changes more often during one search may be missed."""
 LANGUAGE_SAMPLE_HITS = 10
 BY_BOTH, BY_WORDS = "words and meaning", "words"
+NOTHING_EMBEDDED = f"{BY_WORDS} (nothing is embedded yet)"
 FOREIGN = f"{BY_WORDS} (the model does not speak the language of this question)"
 BEHIND = "; the search replica is being brought up to date, and not everything is in it yet"
 BUILDING = "; another process is building the search replica, and not everything is in it yet"
@@ -52,10 +53,13 @@ QUOTED = f"{BY_WORDS} (quoted words are looked for as they are)"
 
 @asynccontextmanager
 async def open_searcher(
-    settings: Settings, client: connect.Client, keys: Keys, *, mend: bool = False
+    settings: Settings, client: connect.Client, keys: Keys, *, mend: bool = False, is_brief: bool = False
 ) -> AsyncIterator[Searcher]:
-    """Open a searcher on this host's replica. `mend`: pages with damaged vectors or chunks are embedded again."""
-    embedder, raw = open_embedder(settings), connect.open_raw(settings)
+    """Open a searcher on this host's replica. `mend`: pages with damaged vectors or chunks are embedded again.
+
+    `is_brief`: it is opened for one question.
+    """
+    embedder, raw = open_embedder(settings, is_brief=is_brief), connect.open_raw(settings)
     try:
         # Redis decides on the spaces, not the settings: two processes with other settings share this replica.
         spaces = await VectorSpaceStore(client, keys).live()
@@ -164,6 +168,8 @@ class Searcher:
             return _Meaning(by=_unspoken(main, language))
         vector = None
         if main in asked:
+            if not self.follower.spaces and not isinstance(main, NoEmbedder):
+                return _Meaning(by=NOTHING_EMBEDDED)  # said before the model is loaded, which would take longest
             await main.prepare()
             if reason := self._reason_for_words(main.space):
                 return _Meaning(by=reason)
@@ -181,8 +187,6 @@ class Searcher:
         live = self.follower.spaces
         if space is None:
             return f"{BY_WORDS} (EMBEDDER is none)"
-        if not live:
-            return f"{BY_WORDS} (nothing is embedded yet)"
         return f"{BY_WORDS} ({refusal(live.name, Spaces([space]))})" if live.main != space else ""
 
     def _has_pages_of(self, companion: Embedder) -> bool:
