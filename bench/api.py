@@ -170,14 +170,16 @@ def ingest(folder: Path, redis_url: str, url: str, pages: int, rounds: int) -> N
         track = articles.Track(ports, pages, folder, redis_url)
         track.freshet(main_text=True)  # both servers warm
         for _ in range(rounds):
-            took, stored = track.freshet(main_text=True)
+            took, articles_stored = track.freshet(main_text=True)
+            stored = len(articles_stored)
             alone.append(1000 * took.cpu_seconds / stored)
             rates["alone"].append(stored / took.wall_seconds)
             command = [sys.executable, "-m", "bench.api", "--listen", url]
             clients = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             assert clients.stdout
             clients.stdout.readline()
-            took, stored = track.freshet(main_text=True)
+            took, articles_stored = track.freshet(main_text=True)
+            stored = len(articles_stored)
             heard.append(1000 * took.cpu_seconds / stored)
             rates["heard"].append(stored / took.wall_seconds)
             events += int(clients.communicate("\n")[0])
