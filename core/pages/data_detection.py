@@ -29,8 +29,9 @@ def looks_like_data(text: str) -> bool:
     """Is this piece of text written like data: keys and values, and next to nothing else?"""
     if len(text) < MIN_PIECE_CHARS or not ('"' in text or "'" in text):
         return False
-    keys = sum(1 for _ in _KEY.finditer(text))
-    return keys >= _MIN_KEYS and keys * CHARS_PER_KEY >= len(text)
+    least = max(_MIN_KEYS, len(text) / CHARS_PER_KEY)
+    # Every key has a colon; most prose has too few of them, and counting is many times quicker than the pattern.
+    return text.count(":") >= least and sum(1 for _ in _KEY.finditer(text)) >= least
 
 
 def is_only_data(text: str, min_chars: int) -> bool:
@@ -67,7 +68,8 @@ def remove_stray_data(root: etree._Element) -> None:
 def _long_texts() -> Any:
     from lxml import etree
 
-    return etree.XPath(f"//text()[string-length() >= {MIN_STRAY_CHARS}]")
+    # Most long texts are scripts, which are never blanked.
+    return etree.XPath(f"//text()[not(parent::script or parent::style)][string-length() >= {MIN_STRAY_CHARS}]")
 
 
 def is_stray_data(text: str) -> bool:

@@ -45,14 +45,6 @@ class TextRun(NamedTuple):
     """The nodes whose text it is made of; True for the text behind the node."""
 
 
-class _Piece(NamedTuple):
-    """The text inside a node before its first child, or behind the node."""
-
-    number: int
-    is_tail: bool
-    text: str
-
-
 class PageNodes:
     """The elements of a page as lists; the number of an element is its place in each."""
 
@@ -74,8 +66,8 @@ class PageNodes:
         self.own_chars: list[int] = []
         self.own_commas: list[int] = []
         self.link_weights: list[float] = []
-        self.pieces: list[_Piece] = []
-        """All text in document order; a line break is a space."""
+        self.pieces: list[tuple[int, bool, str]] = []
+        """All text in document order: of a node or, if True, behind it; a line break is a space."""
         self._add(root, -1)
         self.size = len(self.elements)
         self.is_inline = self._find_inline()
@@ -100,14 +92,18 @@ class PageNodes:
             self.id_bits.append(0)
             self.hidden.append(0)
         if tag == "br":
-            self.pieces.append(_Piece(number, False, " "))
+            self.pieces.append((number, False, " "))
         if text := element.text:
-            self._add_text(number, _Piece(number, False, text))
+            self.pieces.append((number, False, text))
+            if not text.isspace():
+                self._measure(number, text)
         for child in element:
             following = len(self.elements)
             self._add(child, number)
             if text := child.tail:
-                self._add_text(number, _Piece(following, True, text))
+                self.pieces.append((following, True, text))
+                if not text.isspace():
+                    self._measure(number, text)
         self.ends[number] = len(self.elements)
 
     def _add_attributes(self, number: int, attributes: dict[str, str]) -> None:
@@ -121,12 +117,9 @@ class PageNodes:
         if self.link_weights[number] and attributes.get("href", "").startswith("#"):
             self.link_weights[number] = _OWN_ANCHOR_WEIGHT
 
-    def _add_text(self, owner: int, piece: _Piece) -> None:
-        self.pieces.append(piece)
-        text = piece.text
-        if not text.isspace():
-            self.own_chars[owner] += len(" ".join(text.split())) + 1
-            self.own_commas[owner] += text.count(",") if text.isascii() else len(_COMMA.findall(text))
+    def _measure(self, number: int, text: str) -> None:
+        self.own_chars[number] += len(" ".join(text.split())) + 1
+        self.own_commas[number] += text.count(",") if text.isascii() else len(_COMMA.findall(text))
 
     def _find_inline(self) -> bytearray:
         """Which nodes are parts of a sentence: by their tag, and without a block inside."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import accumulate
 from typing import NamedTuple
 
 from core.pages.name_hints import SHARE
@@ -34,16 +36,26 @@ class ReaderArticle(NamedTuple):
     region: bytearray
 
 
+class _Count:
+    """Adds up values over the subtrees of a few nodes, without doing so for all."""
+
+    def __init__(self, nodes: PageNodes, values: Iterable[int]) -> None:
+        self._before, self._ends = [0, *accumulate(values)], nodes.ends
+
+    def __getitem__(self, number: int) -> int:
+        return self._before[self._ends[number]] - self._before[number]
+
+
 class _Counts(NamedTuple):
     """What each node's subtree holds."""
 
     sums: Sums
-    paragraphs: list[int]
-    images: list[int]
-    items: list[int]
-    heading_chars: list[int]
-    list_chars: list[int]
-    data_tables: list[int]
+    paragraphs: _Count
+    images: _Count
+    items: _Count
+    heading_chars: _Count
+    list_chars: _Count
+    data_tables: _Count
 
 
 def find_reader_article(nodes: PageNodes, title: str) -> ReaderArticle | None:
@@ -138,12 +150,12 @@ def _count(page: ScoredPage, kept: bytearray, data_tables: list[int]) -> _Counts
             list_chars[number], outermost_end = sums.chars[number], nodes.ends[number]
     return _Counts(
         sums,
-        nodes.sums([int(tag == "p" or bool(tag and is_p[number])) for number, tag in enumerate(live)]),
-        nodes.sums([int(tag == "img") for tag in live]),
-        nodes.sums([int(tag == "li") for tag in live]),
-        nodes.sums([sums.chars[number] if tag in _HEADINGS else 0 for number, tag in enumerate(live)]),
-        nodes.sums(list_chars),
-        nodes.sums(marks),
+        _Count(nodes, [int(tag == "p" or bool(tag and is_p[number])) for number, tag in enumerate(live)]),
+        _Count(nodes, [int(tag == "img") for tag in live]),
+        _Count(nodes, [int(tag == "li") for tag in live]),
+        _Count(nodes, [sums.chars[number] if tag in _HEADINGS else 0 for number, tag in enumerate(live)]),
+        _Count(nodes, list_chars),
+        _Count(nodes, marks),
     )
 
 
