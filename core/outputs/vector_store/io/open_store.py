@@ -49,6 +49,8 @@ async def open_store(
 
 
 def _at_openai(context: Context, domain: StoredDomain) -> StoreOwner:
+    from core.outputs.vector_store.io.openai_setup import StoreOwner
+
     folders, choice = DomainFolders(context.settings.persistent_storage_path), domain.vector_store
 
     def read_id() -> str:
