@@ -1,1 +1,1 @@
-"""Freshet's core: files here are pure; folders here touch the world."""
+"""Freshet's core: the files here are pure; the packages here are the stages of the pipeline."""

@@ -21,9 +21,9 @@ from core.errors import NotFound
 from core.feeds.io.subscriptions import Subscriptions
 from core.registry.io.article_list import MOST_ARTICLES, ArticleFilter, ArticleList, ArticleSummary
 from core.registry.io.reindex import Reindexer, ReindexRequest, ReindexResult
-from core.registry.io.trail_reader import explain_url
 from core.registry.io.url_adder import AddedUrl, UrlAdder
-from core.registry.moments import parse_moment
+from core.registry.io.why_trail_reader import explain_url
+from core.registry.time_parsing import parse_moment
 from core.runs.io.run_control import RunControl
 from core.runs.io.run_store import RunStore
 from core.runs.run import Run, run_json

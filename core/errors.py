@@ -29,7 +29,7 @@ class FailCode(StrEnum):
 
 
 class FailDetail(StrEnum):
-    """What exactly happened."""
+    """Details of a failure code."""
 
     NONE = ""
     CONNECT = "connect"

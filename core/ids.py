@@ -37,3 +37,9 @@ def base32(digest: bytes) -> str:
 def body_hash(body: bytes) -> str:
     """Return the hash of a body as served; an equal one need not be parsed."""
     return hashlib.sha256(body).hexdigest()
+
+
+def domain_of_source(sid: str) -> str:
+    """Return the knowledge base that a source belongs to; empty for feeds and single URLs, which belong to none."""
+    domain, dot, _ = sid.partition(".")
+    return domain if dot else ""

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from core.settings import Settings
+from core.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Keys:
     """Builds keys for one deployment."""
 

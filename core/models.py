@@ -6,18 +6,19 @@ An expected failure is a value too: a fetch returns `Fetched`, `Failed` or `Defe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from itertools import takewhile
 
 from core.errors import FailCode, FailDetail
+from core.value_class import value_class
 
 # ── fetching ────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FetchRequest:
-    """What to fetch, and how."""
+    """A request to the fetcher."""
 
     url: str
     method: str = "GET"
@@ -39,7 +40,7 @@ class FetchRequest:
 PERMANENT_REDIRECTS = frozenset({301, 308})
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Hop:
     """One redirect: the URL that was requested, without its credentials, and the status."""
 
@@ -47,7 +48,7 @@ class Hop:
     status: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Fetched:
     """An HTTP answer of any status, body complete and within its cap."""
 
@@ -76,7 +77,7 @@ class Fetched:
 
         A target with credentials is empty too: it is stored nowhere, so it could not be fetched again.
         """
-        if self.is_signed:
+        if self.is_signed or not self.hops:
             return ""
         permanent = len(list(takewhile(lambda hop: hop.status in PERMANENT_REDIRECTS, self.hops)))
         return [*(hop.url for hop in self.hops), self.final_url][permanent] if permanent else ""
@@ -86,7 +87,7 @@ class Fetched:
         return self.headers.get(name.lower(), "")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Failed:
     """An expected failure, for people and for the schedule."""
 
@@ -97,7 +98,7 @@ class Failed:
     retry_after_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Deferred:
     """The fetch must wait: for the domain's gate, a Retry-After or an unreadable robots.txt."""
 
@@ -126,7 +127,7 @@ class FeedKind(StrEnum):
     SITEMAP_INDEX = "sitemap_index"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FeedEntry:
     """One item of a feed, as the publisher wrote it: links made absolute, nothing cleaned yet."""
 
@@ -142,7 +143,7 @@ class FeedEntry:
     source_title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PublisherHints:
     """What a feed says about how often to poll it."""
 
@@ -154,9 +155,9 @@ class PublisherHints:
     """Days of the week (Monday = 0) on which not to poll."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ParsedFeed:
-    """What a feed's body holds."""
+    """A parsed feed: its metadata and entries."""
 
     kind: FeedKind
     title: str = ""
@@ -170,7 +171,7 @@ class ParsedFeed:
     """How many entries were not read."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FeedText:
     """What a feed says about one of its links: enough for an article when the page itself cannot be read."""
 
@@ -180,7 +181,7 @@ class FeedText:
     html: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RejectedUrl:
     """A URL that is not taken, and why."""
 
@@ -188,7 +189,7 @@ class RejectedUrl:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Link:
     """A link of the link sets, and what is known of it before its article is written."""
 
@@ -222,7 +223,7 @@ class LinkResult(StrEnum):
     REJECTED = "rejected"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FeedLinks:
     """The clean links of a feed's body, in order and each once, and the rejected ones."""
 
@@ -241,7 +242,7 @@ class FeedLinks:
     """How many entries were not read."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DiscoveredFeed:
     """A feed that a page links to; `type` is empty where only its address says that it is one."""
 
@@ -264,7 +265,7 @@ class TextSource(StrEnum):
     """The feed's own text: the page kept it from us, or has less of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Image:
     """An image of a page's content: no icon, no tracking pixel, no ornament."""
 
@@ -277,7 +278,7 @@ class Image:
     """By its file extension; empty if that says nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Document:
     """The content of a page, fit to store: no NUL, no lone surrogate, no control character."""
 
@@ -313,7 +314,7 @@ class Document:
 # ── sources ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Ref:
     """Something a source lists."""
 
@@ -326,7 +327,7 @@ class Ref:
     """What the listing says about its content: mtime and size, blob sha, lastmod. Empty: nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ListingBatch:
     """A part of a listing."""
 
@@ -335,7 +336,7 @@ class ListingBatch:
     """What is there and not taken, and why."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ListingEnd:
     """The last value of a listing; a listing without one was interrupted, and removes nothing."""
 
@@ -350,7 +351,7 @@ class ListingEnd:
 # ── search ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Chunk:
     """A piece of a text that is embedded and found as one."""
 
@@ -368,7 +369,7 @@ class Chunk:
     """What it is made of, in order: `text`, `list`, `table`, `code`, `heading` (one with nothing below it)."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class VectorSpace:
     """Vectors of one space can be compared; of two spaces never."""
 

@@ -5,10 +5,10 @@ Times and random numbers come in as arguments.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from core.models import PublisherHints
+from core.value_class import value_class
 
 HOUR_SECONDS = 3_600.0
 DAY_SECONDS = 86_400.0
@@ -33,8 +33,11 @@ LONGEST_BACKOFF_SECONDS = 30 * DAY_SECONDS
 MAX_CRASHES = 3
 """An item that killed so many workers is parked: not due until a reindex asks for it. A feed counts as broken."""
 
+WEBHOOK_RETRY_SECONDS = (5.0, 300.0, 1_800.0, *(hours * HOUR_SECONDS for hours in (2, 5, 10, 14, 20, 24)))
+"""The waits that https://www.standardwebhooks.com recommends: ten attempts over 75 hours and 35 minutes."""
 
-@dataclass(frozen=True, slots=True)
+
+@value_class
 class Bounds:
     """The range in which a feed's interval may move."""
 

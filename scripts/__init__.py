@@ -1,4 +1,4 @@
-"""Commands for people."""
+"""The commands of `freshet` and of `./scripts/up`."""
 
 from core.runtime import interpreter
 

@@ -1,4 +1,4 @@
-"""What every small script needs: settings, a store that answers, and errors as one sentence.
+"""Shared by all commands: settings, a store that answers, and errors as one sentence.
 
 What only a command at work needs is imported where that begins: `--help` and a wrong option answer without it.
 """
@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import TYPE_CHECKING
 
 from core.errors import FreshetError
-from core.registry.moments import parse_moment
+from core.registry.time_parsing import parse_moment
 from core.runtime.terminal import echo
 from scripts.command_names import as_typed, columns_as_typed
 

@@ -186,7 +186,7 @@ def _page(report: Report, fix: bool) -> str:
 
 
 def _end(report: Report, fix: bool) -> list[str]:
-    """Say what was healed, what is left, and who sets that right."""
+    """Return the last lines: what was repaired, what is left, and what repairs that."""
     lines, left = [], report.left - report.by_hand
     if fix and left:
         lines.append(f"Healed: {report.healed}. Left: {left}, which others are at just now; run it again in a minute.")

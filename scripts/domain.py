@@ -38,9 +38,9 @@ from core.runs.io.run_control import RunControl
 from core.runs.run import Run, domain_scope, run_json
 from core.runtime.terminal import echo
 from core.sources.io.domain_file import is_domain_file, load_domain
+from core.sources.io.domain_file_sync import DomainFileSync
 from core.sources.io.domain_overview import SourceOverview, read_domains
 from core.sources.io.domain_setup import add_domain, remove_domain
-from core.sources.io.domain_take_up import DomainTakeUp
 from core.sources.io.source_kinds import location
 from core.sources.sharepoint.step_names import ALL_STEPS
 from core.store import connect
@@ -74,7 +74,7 @@ async def add(what: str, domain_id: str | None) -> int:
 async def list_domains(json: bool = False) -> int:
     """Show every domain and its sources in one table."""
     async with command_line.open_session() as (settings, keys, client):
-        problems = await DomainTakeUp(settings, client, keys, is_own_command=True).all()
+        problems = await DomainFileSync(settings, client, keys, is_own_command=True).all()
         domains, now = await read_domains(client, keys), await connect.now(client)
     for problem in problems:
         echo(problem, file=sys.stderr)

@@ -10,8 +10,8 @@ from core.registry.record import Status
 from core.runs.run import Run, domain_scope, run_json
 from core.runtime.terminal import echo
 from core.settings import Settings
+from core.sources.io.domain_file_sync import DomainFileSync
 from core.sources.io.domain_report import DomainReport, read_report, report_json
-from core.sources.io.domain_take_up import DomainTakeUp
 from core.sources.io.source_kinds import SOURCES
 from core.sources.sharepoint.coverage import coverage_text
 from core.store.connect import Client
@@ -27,7 +27,7 @@ from scripts.tables import counted, span, table
 
 async def take_up(settings: Settings, client: Client, keys: Keys, domain_id: str) -> None:
     """Take up what the person has put or edited in the domain's folder; if it cannot be used, say so and go on."""
-    if problem := await DomainTakeUp(settings, client, keys, is_own_command=True).one_if_usable(domain_id):
+    if problem := await DomainFileSync(settings, client, keys, is_own_command=True).one_if_usable(domain_id):
         echo(problem, file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""What a crawl or a step of it did, or would do, as tables and for programs."""
+"""Print what a crawl or a step of it did, or would do, as tables and as JSON."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from core import ids
 from core.errors import FeedFileError
 from core.feeds.io.feed_options import FeedOptions
 from core.feeds.io.subscriptions import Subscriptions
-from core.registry.moments import parse_duration
+from core.registry.time_parsing import parse_duration
 from core.runtime.terminal import echo
 from core.urls.pace import HostPace, PaceOption, PaceScope, StoredPace, checked_host
 from core.urls.secrets import redact

@@ -120,7 +120,7 @@ class ProcessTree:
 
 
 def is_running(pid: int) -> bool:
-    """Is there such a process, and not only a zombie?"""
+    """Return whether there is such a process, and not only a zombie."""
     row = _process_table().get(pid)
     return row is not None and row.is_alive
 

@@ -18,7 +18,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
 from typing import IO
@@ -33,6 +32,7 @@ from core.runtime.sidecar import describe_exit
 from core.runtime.terminal import echo
 from core.settings import Settings, load
 from core.store import connect, private_files
+from core.value_class import value_class
 from scripts import guard, launch_sample, launch_sharepoint
 from scripts.launch_processes import ROOT, Process, Stopped, StopRequest, UpProcesses
 from scripts.launch_server import SupervisedServer
@@ -152,7 +152,7 @@ def _try_lock(lock: IO[str]) -> bool:
 
 
 def _is_alive(path: Path) -> bool:
-    """Does the process live that wrote its number into the lock? One that has not yet written it does."""
+    """Return whether the process that wrote its number into the lock is alive. One that has not yet written it does."""
     number = path.read_text() or str(os.getpid())
     return number.isdecimal() and guard.is_running(int(number))
 
@@ -167,7 +167,7 @@ def _refusal(folder: Path) -> str:
 # ── the Procfile until Ctrl-C, or one pass of every stage ──
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Work:
     settings: Settings
     processes: UpProcesses

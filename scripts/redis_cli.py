@@ -1,4 +1,4 @@
-"""Speak to the store as redis-cli does, without typing an address or a password.
+"""Send commands to the store as redis-cli does, without typing an address or a password.
 
 ./scripts/redis-cli [ARGUMENT …]             redis-cli or valkey-cli if one is installed; else a small one of our own
 python -m scripts.redis_cli SMEMBERS rss:categories

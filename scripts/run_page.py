@@ -1,4 +1,4 @@
-"""What `runs show` prints: the facts of a run, what failed in it, what is left, the end of its log."""
+"""Format what `runs show` prints: the facts of a run, what failed in it, what is left, the end of its log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs as rows of a table, and how the last listing of a source ended: for `status` and for the reports of domains."""
+"""Format runs as table rows, and how the last listing of a source ended: for `status` and the reports of domains."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ python -m scripts.search "fish ladder" --domain handbook --page 2 --explain --js
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -22,6 +23,8 @@ from scripts.tables import ago, counted
 
 async def search(query: Query, *, as_json: bool, explain: bool) -> int:
     """Print the results; exit code 1 if there are none."""
+    # One question multiplies little: a second thread of numpy's would cost more to start than it could save.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from core.search.io.searcher import open_searcher
     from core.search.io.unknown_names import unknown_names
     from core.search.response_json import response_json

@@ -1,4 +1,4 @@
-"""The status as text for people; `core.runtime.store_status` collects the values."""
+"""Format the status as text; `core.runtime.store_status` collects the values."""
 
 from __future__ import annotations
 

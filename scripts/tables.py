@@ -1,4 +1,4 @@
-"""Plain tables, counts and times for people."""
+"""Format plain tables, counts and times."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from core.pages.text_cleaning import printable_line
-from core.registry.time_text import ago, ahead, span
+from core.registry.time_formatting import ago, ahead, span
 
 if TYPE_CHECKING:  # every command prints a table, few of them remove anything
     from core.registry.io.item_forgetter import ForgetCounts

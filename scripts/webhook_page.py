@@ -1,4 +1,4 @@
-"""Webhooks as text for people."""
+"""Format webhooks as text."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from core.registry.trail import Outcome, Station, StationState, Trail
+from core.registry.why_trail import Outcome, Station, StationState, Trail
 from core.runtime.terminal import echo
 from core.urls.secrets import redact
 from scripts import command_line
@@ -37,8 +37,8 @@ _FOUND = (Outcome.FOUND, Outcome.ELSEWHERE, Outcome.FEED)
 
 async def why(name: str, *, as_json: bool, ask: bool) -> int:
     """Print the trail; exit code 1 if it is not there."""
-    from core.registry.io.trail_fetch_reader import ask_robots
-    from core.registry.io.trail_reader import explain_url
+    from core.registry.io.why_fetch_reader import ask_robots
+    from core.registry.io.why_trail_reader import explain_url
     from core.store import connect
 
     async with command_line.open_session() as (settings, keys, client):

@@ -19,8 +19,8 @@ from core.feeds.io.new_links import LinkFinder, NewLinks
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.models import LinkResult
-from core.registry.io.articles import ArticleStore
-from core.registry.io.cleanup import Pruner
+from core.registry.io.article_store import ArticleStore
+from core.registry.io.periodic_cleanup import Pruner
 from core.runs.io.run_store import RunStore
 from core.runs.run import RunKind
 from core.runtime import logs, progress, signals
@@ -79,12 +79,13 @@ async def find_links(client: connect.Client, keys: Keys, settings: Settings) -> 
 
 async def fetch_links(context: Context, run: FetchRun, budget_seconds: float) -> None:
     """Visit every new link, the domains side by side, until the time is over."""
-    from core.registry.io.link_fanout import LinkFanout
     from core.registry.io.link_run import visit_links_as_run
 
-    links, end = run.new.links, run.started + budget_seconds
-    is_large = 0 < context.settings.canonical_fanout < len(links)
-    fanout = LinkFanout(context.settings, links) if is_large else None
+    links, end, fanout = run.new.links, run.started + budget_seconds, None
+    if 0 < context.settings.canonical_fanout < len(links):
+        from core.registry.io.link_fanout import LinkFanout  # brings RQ, for a tenth of the CPU time of the start
+
+        fanout = LinkFanout(context.settings, links)
     is_over = lambda: time.monotonic() > end  # noqa: E731
     try:
         with progress.bar(len(links), "articles") as bar:

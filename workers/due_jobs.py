@@ -8,12 +8,12 @@ import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from core.ids import domain_of_source
 from core.keys import Keys
 from core.net.pace_store import PaceStore
 from core.registry.io.due import HOLD_SECONDS, DueItems, HostShares
 from core.runs.io.run_jobs import enqueue_next, is_continued_by_job
 from core.runs.io.run_store import RunStore
-from core.runs.kb_state import domain_of_source
 from core.runs.run import RunKind, source_scope
 from core.runs.run_request import BlockedScopes
 from core.runtime.job_queues import Argument, JobQueues

@@ -17,7 +17,7 @@ from core.search.io.embed_job import EmbedJob
 from core.search.io.embed_queue import EmbedQueue
 from core.settings import Settings, load
 from core.urls.secrets import redact
-from workers.open_embedding import open_embedding
+from workers.embedding_context import open_embedding
 
 BUDGET_SECONDS = 30.0
 """Half of what RQ gives: a job sends no heartbeat while it runs."""

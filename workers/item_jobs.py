@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 
+from core.ids import domain_of_source
+from core.registry.io.batch_visitor import Visitor
 from core.registry.io.reindex_run import ReindexJob, start_reindex
-from core.registry.io.visitor import Visitor
 from core.runs.io.refresh_run import join_refresh
 from core.runs.io.run_jobs import continue_run
 from core.runs.io.run_tally import RunTally
-from core.runs.kb_state import domain_of_source
 from core.runtime.allowed_jobs import JobRefused
 from core.runtime.context import Context
 from core.runtime.job_limit import JobLimit

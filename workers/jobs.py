@@ -13,8 +13,11 @@ from collections.abc import Awaitable, Callable
 from core.runtime.context import Context, open_context
 from core.runtime.job_limit import JobLimit, stoppable
 from core.settings import load
+from core.sources.io import source_kinds
 from core.sources.io.crawl_runs import CrawlMode
 from workers import crawl_jobs, item_jobs
+
+source_kinds.import_usual()  # by the worker, once for all of its jobs
 
 
 def refresh(item_ids: list[str], picked_ts: float, source: str = "", run_id: str = "") -> None:

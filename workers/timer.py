@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 from core.doctor.io.doctor import Doctor
 from core.feeds.io.link_store import Ttls
 from core.keys import Keys
-from core.registry.io.cleanup import ArticleExpiry, Purger
+from core.registry.io.periodic_cleanup import ArticleExpiry, Purger
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
 from core.runs.io.state_store import KbStateStore
 from core.runtime import logs, signals
@@ -31,8 +31,8 @@ from core.runtime.job_queues import JobQueues
 from core.runtime.process_beats import TIMER, ProcessBeats
 from core.runtime.store_monitor import StoreMonitor
 from core.settings import Settings, load
+from core.sources.io.domain_file_sync import DomainWatch
 from core.sources.io.domain_store import DomainStore
-from core.sources.io.domain_take_up import DomainWatch
 from core.store import connect, redis_health
 from workers.due_jobs import DueJobs
 

@@ -1,1 +1,1 @@
-"""What the doctor and the timer check and repair."""
+"""Checks of the store's invariants, and their repair."""

@@ -1,4 +1,4 @@
-"""The table of what can be wrong in a store: the broken invariant and a sentence for each problem.
+"""The table of invariants: what can be wrong in a store, with a sentence for each problem.
 
 Most are found and repaired by Lua in `io/checks.lua`; those between registry, texts and chunks by `io/index_checks.py`
 and `io/index_repair.py`; the rest by `io/field_checks.py`, `io/queue_checks.py` and `io/record_recovery.py`. To add
@@ -8,11 +8,12 @@ one: a member here, its check there, and a plant in `tests/test_invariants.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from core.registry import field_parsing
 from core.registry.record import MAY_HAVE_TEXT, Status
+from core.value_class import value_class
 
 FIELDS = ("status", "contentHash", "indexedHash", "aliasOf", "chunkCount")
 """The fields of a record that are read."""
@@ -74,7 +75,7 @@ class Problem(StrEnum):
     QUEUE_TYPE = ("types", "a key of RQ that is of another type than RQ's")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Finding:
     """One thing that is wrong."""
 
@@ -108,6 +109,6 @@ def page_problem(has_text: bool, record: Record, live: str, chunks: Sequence[str
 
 
 def is_known(record: Record) -> bool:
-    """Tell whether search knows this very text, as far as the record says; never true of what is Crawled."""
+    """Return whether search knows this very text, as far as the record says; never true of what is Crawled."""
     is_same = bool(record["indexedHash"]) and record["indexedHash"] == record["contentHash"]
     return is_same and record["status"] in MAY_HAVE_TEXT and record["status"] != Status.CRAWLED

@@ -1,1 +1,1 @@
-"""Feeds: bytes to entries to links, and a feed's state."""
+"""Feeds: parse them, extract links, decide the next poll."""

@@ -1,4 +1,4 @@
-"""How a feed is, in one word, why nothing new comes from it, and why it is polled when it is."""
+"""Derive the health of a feed: one word, why nothing new comes from it, and why it is polled when it is."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from enum import StrEnum
 
 from core.feeds.feed_state import FeedState, FeedStatus
-from core.feeds.polling import RETRY_AFTER
-from core.registry.time_text import span
+from core.feeds.poll_decision import RETRY_AFTER
+from core.registry.time_formatting import span
 
 SILENT_SECONDS = 7 * 86_400.0
 """A feed that answers and has had nothing new for so long is silent."""
@@ -23,7 +23,7 @@ _REASONS = {
 
 
 class FeedHealth(StrEnum):
-    """How a feed is."""
+    """Health of a feed."""
 
     NEW = "new"
     """Not polled yet."""

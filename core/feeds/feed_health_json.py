@@ -1,18 +1,18 @@
-"""The health of a feed as plain values, as `freshet feeds health --json` and the API print it."""
+"""The health of a feed as plain values, for `freshet feeds health --json` and the API."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from core.feeds.feed_health import health_of, why_silent, why_then
 from core.feeds.feed_state import FeedState
 from core.urls.pace import HostPace, PaceOption
 from core.urls.secrets import redact
+from core.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FeedPace:
     """What was set for a feed, and the pace of its host."""
 

@@ -1,4 +1,4 @@
-"""From a parsed feed to the links worth fetching: unwrapped, cleaned and checked, rejected ones with their reason.
+"""Turn the entries of a parsed feed into links to fetch: unwrapped, cleaned and checked; rejected ones with a reason.
 
 The check of addresses here keeps nonsense out of the link set; the guard that counts is at connect time, because only
 there is it known what a name resolves to.
@@ -10,9 +10,9 @@ from functools import lru_cache
 
 from core.models import FeedEntry, FeedLinks, FeedText, ParsedFeed, RejectedUrl
 from core.urls import secrets
-from core.urls.ip_addresses import AllowList, is_address, is_forbidden
+from core.urls.forbidden_addresses import AllowList, is_address, is_forbidden
 from core.urls.normalise import host_of, public_url, split_url
-from core.urls.trackers import Trackers, tracker_matcher
+from core.urls.tracking_parameters import Trackers, tracker_matcher
 from core.urls.unwrap import unwrap
 
 MAX_EXAMPLES = 10

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -16,6 +16,7 @@ from core.models import Deferred, FeedLinks, PublisherHints
 from core.registry import field_parsing
 from core.registry.outcomes import Broken, Missing
 from core.urls.secrets import redact, without_credentials
+from core.value_class import value_class
 
 
 class FeedStatus(StrEnum):
@@ -32,7 +33,7 @@ BROKEN = (FeedStatus.ERROR, FeedStatus.GONE)
 """Nothing comes from such a feed until it answers again."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FeedState:
     """Everything that is known of one feed; stored field by field in its hash."""
 
@@ -167,7 +168,7 @@ def _small_numbers(text: str) -> tuple[int, ...]:
 # ── the result of a poll ──
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FeedResponse:
     """What a successful response says beside its body."""
 
@@ -181,7 +182,7 @@ class FeedResponse:
     """The target of a permanent redirect; empty without one."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FeedChanged:
     """A new body, parsed."""
 
@@ -201,7 +202,7 @@ class FeedChanged:
         return len(self.feed.links) - len(self.known)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FeedUnchanged:
     """A 304, or the same bytes again."""
 

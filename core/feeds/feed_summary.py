@@ -1,4 +1,4 @@
-"""What lists of feeds are filtered by, in one short text per feed: `ok 1763337600 The title`.
+"""One short text per feed, by which lists of feeds are filtered: `ok 1763337600 The title`.
 
 Ten thousand of them are looked through for one page, so nothing is made of them that is not needed.
 """

@@ -17,20 +17,21 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from core.errors import FeedFileError
 from core.feeds.category_names import category_slug
 from core.urls.pace import PaceOption, checked_host, checked_option
 from core.urls.secrets import redact
+from core.value_class import value_class
 
 TABLES = ("categories", "feeds", "hosts")
 FEED_OPTIONS = ("interval_seconds", "gap_seconds")
 HOST_OPTIONS = ("gap_seconds", "parallel")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FeedFile:
     """What a file of feeds says."""
 

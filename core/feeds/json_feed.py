@@ -1,4 +1,4 @@
-"""JSON Feed 1.0 and 1.1 (jsonfeed.org) into entries.
+"""Parse JSON Feed 1.0 and 1.1 (jsonfeed.org) into entries.
 
 Publishers get types wrong here too: numbers as ids, null for missing text, one author instead of a list.
 """

@@ -1,4 +1,4 @@
-"""Lists of feeds as people keep them: OPML in, OPML 2.0 out.
+"""Parse and write OPML subscription lists.
 
 `core.feeds.feed_toml` reads `feeds.toml`. Folders of OPML become categories, folders in folders one category with both
 names. Titles of feeds are not kept: the feeds say them themselves.

@@ -1,18 +1,18 @@
-"""What one poll of a feed came to: for counters, for logs and for people."""
+"""The result of one poll of a feed, for counters, logs and people."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from core.feeds.feed_state import FeedChanged, FeedUnchanged, PollResult
 from core.models import Deferred
 from core.registry import outcomes
 from core.registry.outcomes import Broken, Missing
+from core.value_class import value_class
 
 
 class PollEnd(StrEnum):
-    """How the poll of one feed ended."""
+    """Result of polling one feed."""
 
     CHANGED = "changed"
     UNCHANGED = "unchanged"
@@ -29,7 +29,7 @@ class PollEnd(StrEnum):
     """The poll took longer than its lease; another poll repeats it."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PollReport:
     """The end of one poll."""
 
@@ -46,7 +46,7 @@ class PollReport:
 
     @property
     def is_failure(self) -> bool:
-        """Does a person have to look at it?"""
+        """Whether a person has to look at it."""
         return self.end in (PollEnd.FAILED, PollEnd.RETIRED)
 
     @property

@@ -1,4 +1,4 @@
-"""An RSS, RDF, Atom or CDF tree into entries.
+"""Turn an RSS, RDF, Atom or CDF tree into entries.
 
 The formats share one parser: elements are told apart by their short names, not by the version the feed claims. Where
 an element is repeated, the choice is feedparser's. An entry without a link is returned without one.

@@ -1,4 +1,4 @@
-"""A sitemap tree into entries, a sitemap index into the sitemaps it names.
+"""Turn a sitemap tree into entries, and a sitemap index into the sitemaps it names.
 
 Sitemaps list whole sites in no order. So where they say when a page changed, the newest come first.
 """

@@ -7,13 +7,13 @@ still broken comes back as far as libxml2 could read it, marked as not sound, an
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from html import escape
 from html.entities import html5
 
 from lxml import etree
 
 from core.feeds.encoding import decode, xml_encoding
+from core.value_class import value_class
 
 # Errors that cost nothing: prefixes nobody declared, and text after the last tag.
 _HARMLESS = frozenset(
@@ -22,7 +22,7 @@ _HARMLESS = frozenset(
 _PROLOG_BYTES = 16_384
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class XmlTree:
     """A document's root, and whether nothing was lost in parsing."""
 

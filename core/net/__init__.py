@@ -1,1 +1,1 @@
-"""The guarded fetcher, politeness, robots.txt."""
+"""HTTP: the fetcher with its address guard, rate limits and robots.txt."""

@@ -16,7 +16,7 @@ from core.errors import FailCode, FailDetail
 from core.models import Failed
 from core.registry.field_parsing import is_text
 from core.settings import Settings
-from core.urls.ip_addresses import AllowList, is_address, is_forbidden
+from core.urls.forbidden_addresses import AllowList, is_address, is_forbidden
 from core.urls.normalise import MAX_URL_CHARS, host_and_port, serialise_url
 
 _DEFAULT_PORTS = {"http:": 80, "https:": 443}
@@ -121,7 +121,7 @@ class Guard:
         return known
 
     def _may_try(self, host: str, port: int) -> bool:
-        """Whether connecting makes sense at all: cheap and early; the last word is spoken at connect time."""
+        """Return whether connecting makes sense at all: cheap and early; checked again at connect time."""
         if is_address(host):
             return self._may_connect(Target("", host, port, ""), host, port)
         by_name = port in self._ordinary_ports or self._allow.permits(host, port)

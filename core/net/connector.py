@@ -1,4 +1,4 @@
-"""aiohttp's connector under our rules: sockets from the guard, DNS in threads of our own, an end to wasteful framing.
+"""aiohttp's connector with guarded sockets, DNS in threads of our own, and an end to wasteful framing.
 
 Failures of our own proxy are told apart from failures of the hosts behind it. A proxy that is down, misnamed or wants a
 password fails every request alike. That is ours to mend: nothing is counted against any link, feed or page, and

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, TypeVar, cast
 
 import aiohttp
+from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import Connection
 from yarl import URL
 
@@ -31,7 +32,9 @@ class _Origin(NamedTuple):
     """What all requests to one origin have in common."""
 
     connecting: aiohttp.ClientRequest
-    """Never sent: the connector learns from it where to connect, and which idle connections will do."""
+    """Never sent: the connector learns from it where to connect."""
+    key: ConnectionKey
+    """Which idle connections will do; made anew by every read of `connecting.connection_key`."""
     host_line: str
 
 
@@ -87,7 +90,7 @@ class DirectClient:
 
     async def _connect(self, origin: _Origin, timeout: aiohttp.ClientTimeout, deadline: float) -> Connection:
         # An idle connection is there at once: `connect` would look for one too, but under a timer that we then made.
-        idle = await self._connector._get(origin.connecting.connection_key, [])
+        idle = await self._connector._get(origin.key, [])
         if idle is not None:
             return idle
         async with asyncio.timeout_at(deadline):
@@ -102,7 +105,7 @@ class DirectClient:
             if len(self._origins) >= _MAX_REMEMBERED_ORIGINS:
                 self._origins.clear()
             connecting = aiohttp.ClientRequest("GET", URL(f"{target.origin}/", encoded=True))
-            known = _Origin(connecting, f"Host: {connecting.headers['Host']}\r\n")
+            known = _Origin(connecting, connecting.connection_key, f"Host: {connecting.headers['Host']}\r\n")
             self._origins[target.origin] = known
         return known
 

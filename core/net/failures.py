@@ -1,5 +1,6 @@
-"""Exceptions of a fetch as `Failed` values; what a failure means for an item or a feed is in `registry.status_table`.
+"""Turn the exceptions of a fetch into `Failed` values.
 
+What a failure means for an item or a feed is in `core.registry.http_status_meanings`.
 Sentences are fixed: no URL, no header and no body of the other side gets into a log through them.
 """
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Self
 
 from aiohttp.abc import AbstractResolver
@@ -29,7 +29,7 @@ from core.runtime import interruptible
 from core.settings import Settings
 from core.urls import secrets
 from core.urls.normalise import politeness_key, public_url
-from core.urls.trackers import Trackers, tracker_matcher
+from core.urls.tracking_parameters import Trackers, tracker_matcher
 
 MAX_REDIRECTS = 10
 REDIRECT_WAIT_SECONDS = 30.0
@@ -43,10 +43,11 @@ _HARMLESS = frozenset({"accept", "accept-language", "cache-control", "pragma", "
 _WITH_RETRY_AFTER = frozenset({429, 503})
 _HOLD_MARGIN_SECONDS = 60.0
 _SITEMAP_WAIT_SECONDS = 60.0
+_NO_RULES = RobotsPermit()
 
 
 class BodySlot:
-    """One body in memory: `async with BodySlot(semaphore) as slot: await fetcher.fetch(request, slot); …parse…`.
+    """One body in memory: `with BodySlot(semaphore) as slot: await fetcher.fetch(request, slot); …parse…`.
 
     Waiting at a gate takes no slot; a body that waits to be parsed does. So fetching never runs far ahead of parsing.
     """
@@ -63,10 +64,10 @@ class BodySlot:
             await self._semaphore.acquire()
             self._is_taken = True
 
-    async def __aenter__(self) -> Self:
+    def __enter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._is_taken:
             self._semaphore.release()
 
@@ -78,9 +79,9 @@ class RedirectChain:
     request: FetchRequest
     limits: RequestLimits
     """What the next request may take; the time is over all hops, and waiting at gates does not count."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    hops: list[Hop] = field(default_factory=list)
-    requested: set[str] = field(default_factory=set)
+    headers: Mapping[str, str]
+    hops: tuple[Hop, ...] = ()
+    requested: frozenset[str] = frozenset()
     trackers: Trackers | None = None
     is_signed: bool = False
     """Whether a redirect led to a URL with credentials."""
@@ -118,8 +119,8 @@ class RedirectChain:
     def add_redirect(self, target: Target, response: HttpResponse) -> None:
         """Record that this target answered with a redirect."""
         self.is_signed = self._is_signed(target)
-        self.hops.append(Hop(self._public_name(target), response.status))
-        self.requested.add(target.url)
+        self.hops += (Hop(self._public_name(target), response.status),)
+        self.requested |= {target.url}
         self.headers = {k: v for k, v in self.headers.items() if not k.lower().startswith(_CONDITIONAL)}
 
     def change_origin(self) -> None:
@@ -135,7 +136,7 @@ class RedirectChain:
             response.status,
             response.headers,
             response.body,
-            tuple(self.hops),
+            self.hops,
             self._is_signed(target),
             response.packing,
         )
@@ -176,6 +177,7 @@ class Fetcher:
         self._guard = Guard.of(settings)
         self._session = HttpSession(settings, self._guard, resolver)
         self._slots = asyncio.Semaphore(settings.fetch_concurrency)
+        self._trackers = tracker_matcher(settings.tracking_param_prefixes)
 
     async def __aenter__(self) -> Self:
         await self._session.__aenter__()
@@ -191,15 +193,11 @@ class Fetcher:
         """
         settings = self._settings
         max_bytes = settings.fetch_max_bytes if request.max_bytes is None else request.max_bytes
-        trackers = tracker_matcher(settings.tracking_param_prefixes)
-        limits = RequestLimits(
-            settings.fetch_timeout_seconds, max_bytes, cut, keep_packed=bool(slot and slot.keep_packed)
-        )
-        chain = RedirectChain(request, limits, request.headers, trackers=trackers)
+        limits = _limits(settings.fetch_timeout_seconds, max_bytes, cut, slot is not None and slot.keep_packed)
+        chain = RedirectChain(request, limits, request.headers, trackers=self._trackers)
         target = self._guard.target(request.url)
         while isinstance(target, Target):
-            refusal = chain.refusal(target)
-            if refusal:
+            if chain.hops and (refusal := chain.refusal(target)):
                 return refusal
             response = await self._request(target, chain, slot)
             if not isinstance(response, HttpResponse):
@@ -256,7 +254,7 @@ class Fetcher:
         self, target: Target, chain: RedirectChain, slot: BodySlot | None
     ) -> HttpResponse | Failed | Deferred:
         """Send one request, after robots.txt and the gate have agreed."""
-        permit: RobotsPermit | Failed | Deferred = RobotsPermit()
+        permit: RobotsPermit | Failed | Deferred = _NO_RULES
         if chain.request.respect_robots and self._settings.robots_respect and not chain.is_api:
             fetch = partial(self._fetch_robots_txt, chain.request.max_wait_seconds)
             permit = await self._robots.check(target.url, target.origin, fetch)
@@ -299,3 +297,8 @@ class Fetcher:
     async def _close_gate(self, target: Target, seconds: float, reason: str) -> None:
         if not self._gate.is_exempt(target.host, target.port):
             await self._gate.close_for(politeness_key(target.host, target.port), seconds, reason, target.host)
+
+
+@lru_cache(maxsize=64)  # nearly all requests of a process have the same
+def _limits(seconds: float, body_bytes: int, cut: bool, keep_packed: bool) -> RequestLimits:
+    return RequestLimits(seconds, body_bytes, cut, keep_packed=keep_packed)

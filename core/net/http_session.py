@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Self
 
@@ -23,6 +22,7 @@ from core.net.connector import PooledResolver, Proxy, open_connector
 from core.net.direct_client import DirectClient
 from core.pages.documents.decompress import decompressor_for
 from core.settings import Settings
+from core.value_class import value_class
 
 CONNECT_SECONDS = 5.0
 IDLE_SECONDS = 10.0
@@ -39,7 +39,7 @@ _BODILESS = frozenset({204, 304})
 _LISTS = frozenset({"cache-control", "content-encoding", "link", "vary"})
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class HttpResponse:
     """The response to one request."""
 
@@ -55,7 +55,7 @@ class HttpResponse:
         return self.headers.get("location", "") if self.status in _REDIRECTS else ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RequestLimits:
     """How much time and memory one request may take."""
 

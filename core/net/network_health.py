@@ -1,4 +1,4 @@
-"""Tell a network that is down from hosts that are down.
+"""Tell a network that is down from single hosts that are down.
 
 If nearly all requests do not even reach a host, we are offline: then nothing is counted against any feed or page.
 """

@@ -1,4 +1,4 @@
-"""Options of pace in Redis, where every process obeys them.
+"""Store in Redis the pace that people set for hosts, feeds and sources; every process obeys it.
 
 One HASH for all: a field is `<scope> <name> <origin>`, its value JSON. Each origin, a file or a command, writes and
 removes only its own fields.

@@ -1,13 +1,12 @@
-"""Fetch the picture of an article for a person who asked to see it, so that their browser need not ask strangers."""
+"""Fetch the picture of an article for the dashboard, so that browsers send no request to other sites."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from core.errors import FreshetError
 from core.models import Deferred, Failed, FetchRequest
 from core.net.fetcher import Fetcher
 from core.pages.picture_type import PICTURE_TYPES, picture_type
+from core.value_class import value_class
 
 MAX_PICTURE_BYTES = 5_000_000
 MAX_WAIT_SECONDS = 15.0
@@ -18,7 +17,7 @@ class NoPicture(FreshetError):
     """There is no picture at this address, or none that may be shown."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FetchedPicture:
     """A picture, and its content type by its own bytes."""
 

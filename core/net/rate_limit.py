@@ -1,4 +1,4 @@
-"""Politeness as shared state: a gap between requests, a limit on parallel ones, and Retry-After.
+"""Rate limits shared by all processes: a gap between requests, a limit on parallel ones, and Retry-After.
 
 A registrable domain has one gate, and a host with a pace of its own another (`core.urls.pace`); a Retry-After closes
 the whole domain. The state is in Redis, so that all processes together are as polite as one.
@@ -14,7 +14,6 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar, cast
 
@@ -27,6 +26,7 @@ from core.registry import field_parsing
 from core.runtime import interruptible
 from core.store.commit import new_token
 from core.urls.pace import HostPace
+from core.value_class import value_class
 
 MAX_CLOSED_SECONDS = 86_400.0
 UNLIMITED = 1_000_000
@@ -144,7 +144,7 @@ class Admission(StrEnum):
     """It would take longer than the caller may wait; nothing is reserved."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class GateReply:
     """The gate's reply to one attempt to enter."""
 
@@ -153,9 +153,9 @@ class GateReply:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DomainPace:
-    """How quickly a domain may be asked."""
+    """Limits of requests to one domain."""
 
     gap_seconds: float = 0.0
     closed_seconds: float = 0.0
@@ -163,7 +163,7 @@ class DomainPace:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class GateState:
     """What Redis has of one domain's rate limit, for people; times are epoch seconds."""
 
@@ -212,8 +212,8 @@ class Gate:
         self._closings = 0
 
     def is_exempt(self, host: str, port: int) -> bool:
-        """Whether this is one of our own servers."""
-        return f"{host}:{port}" in self._exempt
+        """Return whether this is one of our own servers."""
+        return bool(self._exempt) and f"{host}:{port}" in self._exempt
 
     async def pace(self, pace: HostPace) -> DomainPace:
         """Return what a request has to wait for, for people."""
@@ -262,7 +262,7 @@ class Gate:
         began = time.monotonic()
         while True:
             async with slots:
-                wait, reason = await self._closed_for(domain)
+                wait, reason = (0.0, "") if self._is_known_open(domain) else await self._closed_for(domain)
                 if wait <= 0:
                     return await work()
             if wait > max_wait_seconds - (time.monotonic() - began):
@@ -280,16 +280,16 @@ class Gate:
         self._closings += 1
         self._open_at.pop(domain, None)
 
+    def _is_known_open(self, domain: str, within_seconds: float = MEMORY_SECONDS) -> bool:
+        return time.monotonic() - self._open_at.get(domain, -math.inf) < within_seconds
+
     async def _closed_for(self, domain: str) -> tuple[float, str]:
         """Return how much longer the domain is closed, and why; reads Redis once a second while it is open."""
-        age = time.monotonic() - self._open_at.get(domain, -math.inf)
-        if age < MEMORY_SECONDS:
-            return 0.0, ""
-        if age < 2 * MEMORY_SECONDS:
+        if self._is_known_open(domain, 2 * MEMORY_SECONDS):
             self._remember_open(domain)  # this one reads for all others too; meanwhile they go on
             return await self._read_closed(domain)
         async with self._reading:
-            if time.monotonic() - self._open_at.get(domain, -math.inf) < MEMORY_SECONDS:
+            if self._is_known_open(domain):
                 return 0.0, ""
             return await self._read_closed(domain)
 

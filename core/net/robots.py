@@ -1,4 +1,4 @@
-"""robots.txt of every origin we visit: fetched like any page, shared through Redis for a day, parsed once per process.
+"""Fetch robots.txt of every origin, share it through Redis for a day, parse it once per process.
 
 4xx allows everything. 5xx and silence mean "wait", for ten minutes and not for ever (docs/architecture.md#politeness).
 """
@@ -10,7 +10,6 @@ import re
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, cast
 
@@ -23,6 +22,7 @@ from core.models import Deferred, Failed, Fetched, FetchResult
 from core.registry import field_parsing
 from core.urls.normalise import join_url
 from core.urls.secrets import without_credentials
+from core.value_class import value_class
 
 # ── parsing ──
 # Only the groups that apply to us reach the parser: it spends agents × rules, and a hostile file of 500 KB can name ten
@@ -77,7 +77,7 @@ class RobotsRules:
         self.size = len(ours)
 
     def allows(self, url: str) -> bool:
-        """Whether we may fetch this URL."""
+        """Return whether we may fetch this URL."""
         return bool(self._parsed.can_fetch(url, self._product))
 
 
@@ -165,7 +165,14 @@ _UNREADABLE = "robots.txt cannot be read"
 Fetch = Callable[[str], Awaitable[FetchResult]]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
+class RobotsPermit:
+    """The URL may be fetched, with at least this gap between requests."""
+
+    gap_seconds: float = 0.0
+
+
+@value_class
 class RobotsRecord:
     """What is known of one origin's robots.txt, and until when."""
 
@@ -175,6 +182,8 @@ class RobotsRecord:
     sitemaps: tuple[str, ...] = ()
     problem: str = ""
     """Why it cannot be read."""
+    permit: RobotsPermit = RobotsPermit()
+    """For every URL that its rules allow."""
 
     @property
     def size(self) -> int:
@@ -182,7 +191,7 @@ class RobotsRecord:
         return (self.rules.size if self.rules else 0) + sum(map(len, self.sitemaps))
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RobotsExplanation:
     """What the stored robots.txt of an origin says about a URL, for people."""
 
@@ -194,13 +203,6 @@ class RobotsExplanation:
     """The line that decides."""
     delay_seconds: float = 0.0
     problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RobotsPermit:
-    """The URL may be fetched, with at least this gap between requests."""
-
-    gap_seconds: float = 0.0
 
 
 class Robots:
@@ -226,20 +228,18 @@ class Robots:
 
     async def check(self, url: str, origin: str, fetch: Fetch) -> RobotsPermit | Failed | Deferred:
         """Return whether this URL may be fetched. Asks the origin at most once at a time."""
-        record = await self._record(origin, fetch)
+        record = self._remembered(origin) or await self._record(origin, fetch)
         if not isinstance(record, RobotsRecord):
             return record
         if record.policy is RobotsPolicy.WAIT:
             reason = f"{_UNREADABLE} ({record.problem})" if record.problem else _UNREADABLE
             return Deferred(max(record.until_ts - self._clock(), 1.0), reason)
-        if record.rules is None:
-            return RobotsPermit()
-        if not record.rules.allows(url):
+        if record.rules and not record.rules.allows(url):
             return Failed(FailCode.HTTP, FailDetail.ROBOTS, "robots.txt does not allow this URL.")
-        return RobotsPermit(record.rules.delay_seconds)
+        return record.permit
 
     async def explain(self, url: str, origin: str) -> RobotsExplanation | None:
-        """Say what is stored about this URL, without a request; None: nothing is, or it is too old."""
+        """Return what is stored about this URL, without a request; None: nothing is, or it is too old."""
         fields = cast(dict[str, str], await self._redis.hgetall(self._keys.robots(origin)))
         record = await self._load(origin)
         if record is None:
@@ -344,7 +344,8 @@ class Robots:
         rules = RobotsRules(body, self._product) if policy is RobotsPolicy.RULES else None
         named = sitemaps(body) if rules else ()
         until_ts = min(until_ts, self._clock() + MEMORY_SECONDS)
-        record = RobotsRecord(policy, until_ts, rules, named, problem.rstrip("."))
+        permit = RobotsPermit(rules.delay_seconds if rules else 0.0)
+        record = RobotsRecord(policy, until_ts, rules, named, problem.rstrip("."), permit)
         self._forget(origin)
         self._memory[origin] = record
         self._chars += record.size

@@ -7,7 +7,7 @@ the web, or that would be read as a tag.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from html import escape
 from urllib.parse import quote, urlsplit
@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 from core.pages.text_cleaning import collapse_whitespace, strip_unstorable, truncate
 from core.registry.field_parsing import LATEST_TIME
 from core.urls.secrets import without_credentials
+from core.value_class import value_class
 
 MOST_TITLE_CHARS = 500
 MOST_SUMMARY_CHARS = 2_000
@@ -34,7 +35,7 @@ class FeedFormat(StrEnum):
     JSON = "json"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PublishedEntry:
     """One article, page or message. Times are seconds since 1970, 0 where they are not known; texts are plain."""
 
@@ -53,7 +54,7 @@ class PublishedEntry:
     categories: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PublishedFeed:
     """A feed with its entries, newest first."""
 

@@ -1,4 +1,4 @@
-"""A webhook: where events are sent, which of them, and how far the deliveries have come.
+"""The record of a webhook: its URL, its filter, and how far its deliveries are.
 
 `webhook_filter` says which events it wants, `webhook_attempts` when a failed delivery is tried again,
 `webhook_message` what is sent.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import StrEnum
 from typing import Any
 
 from core.outputs.webhook_filter import EventFilter
 from core.registry import field_parsing
+from core.value_class import value_class
 
 ID_PATTERN = r"^wh_[0-9a-f]{12}$"
 OLD_SECRET_SECONDS = 86_400.0
@@ -21,7 +22,7 @@ OLD_SECRET_SECONDS = 86_400.0
 
 
 class WebhookStatus(StrEnum):
-    """What happens to its events."""
+    """Status of a webhook."""
 
     ACTIVE = "active"
     PAUSED = "paused"
@@ -30,7 +31,7 @@ class WebhookStatus(StrEnum):
     """The receiver answered 410: nothing is collected and nothing is sent."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Webhook:
     """Everything that is known of one webhook; stored field by field in its hash."""
 
@@ -75,12 +76,12 @@ class Webhook:
 
     @property
     def is_active(self) -> bool:
-        """Are its events sent?"""
+        """Whether its events are sent."""
         return self.status is WebhookStatus.ACTIVE
 
     @property
     def collects(self) -> bool:
-        """Are its events queued?"""
+        """Whether its events are queued."""
         return self.status is not WebhookStatus.DISABLED
 
     def secrets_at(self, now: float) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What an attempt to deliver means: when it is tried again, when it is given up, what is recorded of it.
+"""Decide what a delivery attempt means: when it is retried, when it is given up, what is recorded.
 
 Times and random numbers come in as arguments.
 """
@@ -6,7 +6,6 @@ Times and random numbers come in as arguments.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -14,16 +13,14 @@ from core import schedule
 from core.models import Failed
 from core.outputs.webhook import Webhook, WebhookStatus
 from core.registry.http_headers import retry_after_seconds
+from core.value_class import value_class
 
-HOUR = schedule.HOUR_SECONDS
-# The waits that https://www.standardwebhooks.com recommends: ten attempts over 75 hours and 35 minutes.
-WAIT_SECONDS = (5.0, 300.0, 1_800.0, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR)
-MOST_ATTEMPTS = len(WAIT_SECONDS) + 1
+MOST_ATTEMPTS = len(schedule.WEBHOOK_RETRY_SECONDS) + 1
 _GONE = 410
 
 
 class DeliveryEnd(StrEnum):
-    """How an attempt ended."""
+    """Result of a delivery attempt."""
 
     DELIVERED = "delivered"
     FAILED = "failed"
@@ -41,7 +38,7 @@ class MessageFate(StrEnum):
     """It stays, and the webhook is disabled."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Attempt:
     """One attempt to deliver a message."""
 
@@ -75,11 +72,11 @@ def next_attempt_at(failures: int, now: float, chance: float, retry_after: float
     """
     if failures >= MOST_ATTEMPTS:
         return None
-    wait = schedule.jittered_both(WAIT_SECONDS[max(failures, 1) - 1], chance)
+    wait = schedule.jittered_both(schedule.WEBHOOK_RETRY_SECONDS[max(failures, 1) - 1], chance)
     return schedule.retry_at(now, wait, retry_after)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Settlement:
     """What is written after an attempt."""
 

@@ -1,14 +1,15 @@
-"""Which events a webhook wants: by type, category, domain and saved search. All that are stated must fit."""
+"""Decide which events a webhook gets: by type, category, domain and saved search. All that are stated must match."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from core.errors import FreshetError
 from core.registry import field_parsing
+from core.value_class import value_class
 
 EVENT_TYPES = (
     "article.stored",
@@ -33,7 +34,7 @@ class InvalidWebhook(FreshetError):
     """A webhook cannot be added as it was asked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class EventSubject:
     """What an event is about, as far as the store still knows."""
 
@@ -45,7 +46,7 @@ class EventSubject:
     """What a message says about it."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class EventFilter:
     """What is wanted; an empty part lets everything pass."""
 
@@ -57,12 +58,12 @@ class EventFilter:
     """Words that must all be in the text."""
 
     def wants_type(self, event_type: str) -> bool:
-        """Does an event of this type pass?"""
+        """Return whether an event of this type passes."""
         group = f"{event_type.partition('.')[0]}.*"
         return not self.types or event_type in self.types or group in self.types
 
     def wants_subject(self, event_type: str, subject: EventSubject) -> bool:
-        """Does an event about this pass the categories and domains?
+        """Return whether an event about this passes the categories and domains.
 
         Of what was removed nobody knows any more what it belonged to. Whoever has a copy must hear of it, so it passes.
         """
@@ -72,7 +73,7 @@ class EventFilter:
         return fits_category and (not self.domains or not subject.domains.isdisjoint(self.domains))
 
     def needs_text(self, event_type: str) -> bool:
-        """Does the text decide as well? Not where it was removed: that passes."""
+        """Return whether the text decides as well; not where it was removed: that passes."""
         return bool(self.search) and event_type not in REMOVALS
 
     @staticmethod

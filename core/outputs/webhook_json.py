@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from core.outputs.webhook import Webhook
 from core.outputs.webhook_message import MASKED_SECRET
 from core.urls.secrets import redact
+from core.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class QueueSizes:
     """How many events wait."""
 

@@ -8,10 +8,10 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from core.outputs.webhook_filter import GAP, EventSubject
+from core.value_class import value_class
 
 PREFIX = "whsec_"
 SECRET_BYTES = 32
@@ -20,7 +20,7 @@ _LATEST_MILLISECONDS = 253_402_300_799_999
 """The last moment of the year 9999; a stream that someone filled by hand may have any id."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Message:
     """One message, the same at each attempt."""
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from core.pages.name_hints import BODY
+from core.pages.class_name_hints import BODY
+from core.pages.flat_tree import SubtreeSum
 from core.pages.page_nodes import PageNodes, TextRun
 
 MIN_CHARS = 200
@@ -29,29 +30,29 @@ class NamedRegion(NamedTuple):
 def find_named_region(nodes: PageNodes, runs: list[TextRun]) -> NamedRegion:
     """Return the first and most exact part that has text; the whole page if none is named."""
     own = [0] * nodes.size
-    for owner, text, link_chars, _ in runs:
+    for owner, text, link_chars, *_ in runs:
         if len(text) >= 40 and 2 * link_chars < len(text):
             own[owner] += len(text)
-    chars = nodes.sums(own)
+    chars = SubtreeSum(nodes, own)
+    large = [number for tag in _TAGS for number in nodes.by_tag[tag] if chars[number] >= MIN_CHARS]
+    large.sort()
     for stage, is_wanted in enumerate((_is_body, _is_article, _has_main_name, _is_main)):
-        found = _outermost(nodes, chars, is_wanted)
+        found = _outermost(nodes, large, is_wanted)
         if found:
             return NamedRegion(_mark(nodes, _chosen(nodes, chars, found, with_siblings=stage == 0)), stage == 0)
     return NamedRegion(bytearray(b"\1") * nodes.size, False)
 
 
-def _outermost(nodes: PageNodes, chars: list[int], is_wanted: Callable[[PageNodes, int], bool]) -> list[int]:
-    found, number = [], 0
-    while number < nodes.size:
-        if chars[number] >= MIN_CHARS and nodes.tags[number] in _TAGS and is_wanted(nodes, number):
+def _outermost(nodes: PageNodes, large: list[int], is_wanted: Callable[[PageNodes, int], bool]) -> list[int]:
+    found, after = [], 0
+    for number in large:
+        if number >= after and is_wanted(nodes, number):
             found.append(number)
-            number = nodes.ends[number]
-        else:
-            number += 1
+            after = nodes.ends[number]
     return found
 
 
-def _chosen(nodes: PageNodes, chars: list[int], found: list[int], *, with_siblings: bool) -> list[int]:
+def _chosen(nodes: PageNodes, chars: SubtreeSum, found: list[int], *, with_siblings: bool) -> list[int]:
     longest = max(found, key=lambda number: chars[number])
     best = found[0] if chars[found[0]] >= FIRST_SHARE * chars[longest] else longest
     if not with_siblings:
@@ -73,7 +74,7 @@ def _is_body(nodes: PageNodes, number: int) -> bool:
         return False
     is_post = nodes.classes[number] in ("post", "entry")
     is_marked = "articleBody" in attributes.get("itemprop", "")
-    return is_post or is_marked or (nodes.class_bits[number] | nodes.id_bits[number]) & BODY > 0
+    return is_post or is_marked or nodes.bits[number] & BODY > 0
 
 
 def _is_article(nodes: PageNodes, number: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from core.pages.blocks import TextBlock, TextBlockKind
+from core.pages.text_blocks import TextBlock, TextBlockKind
 from core.pages.text_cleaning import bare_letters, truncate
 
 ABSTRACT_CHARS = 500
@@ -36,12 +36,12 @@ _ONE_LINERS = {TextBlockKind.HEADING, TextBlockKind.PARAGRAPH, TextBlockKind.LIN
 
 
 def is_promotion(text: str) -> bool:
-    """Does the text open like a pointer to another story or a call to follow?"""
+    """Return whether the text opens like a pointer to another story or a call to follow."""
     return _PROMOTION.match(text) is not None
 
 
 def is_byline(text: str) -> bool:
-    """Is this who wrote or photographed something, or when?"""
+    """Return whether this says who wrote or photographed something, or when."""
     return _BYLINE.match(text) is not None
 
 

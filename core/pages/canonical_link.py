@@ -40,7 +40,7 @@ def trusted_canonical(canonical: str, url: str) -> str:
 
 
 def is_login_or_error_url(url: str) -> bool:
-    """Does the path name a login, a consent page or an error?"""
+    """Return whether the path names a login, a consent page or an error."""
     parts = split_url(url)
     return parts is not None and bool(_LOGIN_OR_ERROR.search(parts.path))
 

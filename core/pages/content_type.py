@@ -1,4 +1,4 @@
-"""Tell what a body is from what its server says and from its bytes, which lie less.
+"""Tell the type of a body from its Content-Type and from its bytes, which are more reliable.
 
 A header of `text/html` around a PDF is common, a missing header more so. A body is JSON if it can be read as JSON,
 whatever its server says and whatever markup its strings hold.
@@ -74,7 +74,7 @@ def page_kind(body: bytes, content_type: str) -> PageKind:
 
 
 def is_html(body: bytes) -> bool:
-    """Does the body begin like an HTML page, whatever it is called?"""
+    """Return whether the body begins like an HTML page, whatever it is called."""
     return _PAGE_START.match(_start(body)) is not None
 
 
@@ -90,7 +90,7 @@ def is_binary(body: bytes) -> bool:
 
 
 def is_json(body: bytes) -> bool:
-    """Is this body JSON, in one piece or line by line, or the beginning of some, and no page?"""
+    """Return whether this body is JSON, in one piece or line by line, or the beginning of some, and no page."""
     if _start(body).startswith(b"<"):  # as nearly every page; no JSON does, and decoding the whole page is not cheap
         return False
     text = body[:MAX_PARSED_BYTES].decode("utf-8", "replace").lstrip("\ufeff \t\r\n")

@@ -26,7 +26,7 @@ _CODE_TAGS = ("pre", "code", "samp", "script", "style")
 
 
 def looks_like_data(text: str) -> bool:
-    """Is this piece of text written like data: keys and values, and next to nothing else?"""
+    """Return whether this piece of text is written like data: keys and values, and next to nothing else."""
     if len(text) < MIN_PIECE_CHARS or not ('"' in text or "'" in text):
         return False
     least = max(_MIN_KEYS, len(text) / CHARS_PER_KEY)
@@ -35,14 +35,14 @@ def looks_like_data(text: str) -> bool:
 
 
 def is_only_data(text: str, min_chars: int) -> bool:
-    """Does it hold data, and less than `min_chars` of other text?"""
+    """Return whether it holds data, and less than `min_chars` of other text."""
     pieces = text.split("\n\n")
     prose = sum(len(piece) for piece in pieces if not looks_like_data(piece))
     return len(text) >= MIN_STRAY_CHARS and prose < min_chars and prose < len(text) - 2 * len(pieces)
 
 
 def is_noise(text: str) -> bool:
-    """Is this decoded, and still no text: letters of alphabets that have spaces, but no spaces?"""
+    """Return whether this is decoded, and still no text: letters of alphabets that have spaces, but no spaces."""
     if len(text) < _MIN_NOISE_CHARS or len(text.split()) * 100 >= len(text):
         return False
     foreign = len(text) - len(text.encode("ascii", "ignore")) - text.count("\ufffd")
@@ -69,9 +69,10 @@ def _long_texts() -> Any:
     from lxml import etree
 
     # Most long texts are scripts, which are never blanked.
-    return etree.XPath(f"//text()[not(parent::script or parent::style)][string-length() >= {MIN_STRAY_CHARS}]")
+    is_long, is_text = f"[string-length() >= {MIN_STRAY_CHARS}]", "[not(parent::script or parent::style)]"
+    return etree.XPath(f"/descendant::text(){is_long}{is_text}")  # `//text()` would ask for every element's children
 
 
 def is_stray_data(text: str) -> bool:
-    """Is this a long piece of data where a page has text?"""
+    """Return whether this is a long piece of data where a page has text."""
     return len(text) >= MIN_STRAY_CHARS and looks_like_data(text)

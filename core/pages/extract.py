@@ -9,14 +9,14 @@ from dataclasses import replace
 
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed, TextSource
-from core.pages.block_page import MAX_BANNER_CHARS, describe_block_page, describe_paywall
-from core.pages.blocks import parse_fragment
 from core.pages.charset import decode_page
 from core.pages.content_type import PageKind, is_binary, is_json, page_kind
 from core.pages.data_detection import is_noise, is_only_data
 from core.pages.extraction_result import BINARY_DATA, DATA_NOT_TEXT, EXTRACTOR_VERSION, Extraction, unreadable
+from core.pages.html_blocks import parse_fragment
 from core.pages.page_document import PageDocument, read_fragment, read_page, read_page_quickly, read_plain_text
 from core.pages.text_cleaning import strip_unstorable
+from core.pages.wall_page import MAX_BANNER_CHARS, describe_paywall, describe_wall_page
 from core.urls.normalise import split_url
 
 MIN_HTML_CHARS = 200
@@ -45,7 +45,7 @@ def extract_page(
     if kind is PageKind.OTHER:
         return _read_file(body, url, content_type)
     text = decode_page(body, content_type)
-    if text.count("\ufffd") * 10 > len(text):  # characters that no encoding explains
+    if "\ufffd" in text and text.count("\ufffd") * 10 > len(text):  # characters that no encoding explains
         return Extraction(BINARY_DATA)
     too_short = None
     if is_article and len(text) < MIN_HTML_CHARS:
@@ -132,7 +132,7 @@ def _refuse_text(document: Document, url: str, min_chars: int) -> Failed | None:
         return BINARY_DATA
     if is_only_data(document.clean_text, MIN_TEXT_CHARS):
         return DATA_NOT_TEXT
-    blocker = describe_block_page(url, document.title, document.clean_text)
+    blocker = describe_wall_page(url, document.title, document.clean_text)
     if blocker:
         return Failed(FailCode.EMPTY, FailDetail.BLOCKED, f"Instead of the article there is {blocker}.")
     if not document.text_len:

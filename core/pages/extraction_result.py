@@ -1,13 +1,12 @@
-"""What extracting a body yields, and the extractor's version; importing this loads no parser."""
+"""The result of extracting a body, and the extractor's version; importing this loads no parser."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
+from core.value_class import value_class
 
-EXTRACTOR_VERSION = "4"
+EXTRACTOR_VERSION = "5"
 """Raise it when the same bytes give another text: stored pages are then read again."""
 
 
@@ -20,7 +19,7 @@ DATA_NOT_TEXT = unreadable("This is data (JSON), not a text.")
 BINARY_DATA = unreadable("This is binary data, whatever its server says.")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Extraction:
     """What a visit learns from a body; the links also where there is no document, because a page of links leads on."""
 

@@ -1,4 +1,4 @@
-"""The images of an article: the lead image, and all images worth keeping.
+"""Select the images of an article: the lead image, and all images worth keeping.
 
 The lead image is the one the page names for sharing, else the first content image in its text. A content image has an
 http(s) address and is no tracking pixel, spacer, icon, avatar or logo. A size that the page does not state is not held
@@ -40,18 +40,17 @@ _METAS = ("og:image", "og:image:url", "og:image:secure_url", "twitter:image", "t
 # Where lazy loaders keep the address; before `src`, which then holds a placeholder.
 _LAZY = ("data-src", "data-original", "data-lazy-src", "data-lazy", "data-url", "data-image", "data-hi-res-src", "src")
 _SETS = ("data-srcset", "data-lazy-srcset", "srcset")
+# All in lower case: addresses are lowered first, as matching without regard to case takes several times as long.
 _TRACKING_PIXEL = re.compile(
     r"(?:^|[/._?&=-])(?:1x1|pixel|spacer|blank|transparent|clear|trans|empty|dot|tracker?|tracking|beacon|count(?:er)?)"
     r"(?:[/._?&=-]|$)"
     r"|//(?:[^/]+\.)?(?:doubleclick\.net|scorecardresearch\.com|google-analytics\.com|quantserve\.com|pixel\.wp\.com"
     r"|stats\.wordpress\.com|amazon-adsystem\.com|adnxs\.com|outbrain\.com|taboola\.com|chartbeat\.net|zemanta\.com)/"
     r"|facebook\.com/tr[?/]|feedburner\.com/~r|/wf/open\?",
-    re.IGNORECASE,
 )
 _ORNAMENT = re.compile(
     r"(?:^|[\W_])(?:icons?|logos?|avatars?|gravatar|sprites?|placeholder|emoji|smil(?:ey|ies)|badges?|buttons?|btn"
     r"|loading|loader|spinner|favicon|share|social|rss|ads?|advert|banner|captcha|profile|author)(?:[\W_]|$)",
-    re.IGNORECASE,
 )
 _WIDTH = re.compile(r"\s\d{1,6}w\b")
 _SIZE = re.compile(r"\s*(\d+)(?:\.\d+)?\s*(?:px)?\s*$")
@@ -69,7 +68,7 @@ def stated_image(metadata: PageMetadata) -> str:
     named = [value for name in _METAS for value in metadata.metas.get(name, ())]
     named += json_ld.urls(metadata.article, "image") + json_ld.urls(metadata.article, "thumbnailUrl")
     named += metadata.links.get("image_src", [])
-    return next((url for url in map(metadata.absolute, named) if url and not _TRACKING_PIXEL.search(url)), "")
+    return next((url for url in map(metadata.absolute, named) if url and not _TRACKING_PIXEL.search(url.lower())), "")
 
 
 def first_image(images: Iterable[Attributes], metadata: PageMetadata) -> str:
@@ -158,12 +157,13 @@ def _accepted(url: str, alt: str, width: int, height: int) -> Image | None:
 
 
 def _is_content_image(url: str) -> bool:
-    """Does the address look like neither a pixel, a spacer nor an ornament?"""
-    return not _TRACKING_PIXEL.search(url) and not _ORNAMENT.search(url.partition("//")[2].partition("/")[2])
+    """Return whether the address looks like neither a pixel, a spacer nor an ornament."""
+    lowered = url.lower()
+    return not _TRACKING_PIXEL.search(lowered) and not _ORNAMENT.search(lowered.partition("//")[2].partition("/")[2])
 
 
 def _is_address(text: str) -> bool:
-    """Is this no inline data? That is how placeholders are written."""
+    """Return whether this is no inline data. That is how placeholders are written."""
     return bool(text) and not text[:10].lower().startswith(("data:", "blob:", "about:"))
 
 
@@ -194,7 +194,7 @@ def _pixels(stated: str) -> int:
 def _is_ornament(attributes: Attributes) -> bool:
     """Do the image's attributes call it an icon, an avatar or the like?"""
     words = f"{attributes.get('class') or ''} {attributes.get('id') or ''} {attributes.get('role') or ''}"
-    return bool(_ORNAMENT.search(words)) or attributes.get("aria-hidden") == "true"
+    return bool(_ORNAMENT.search(words.lower())) or attributes.get("aria-hidden") == "true"
 
 
 def _candidates(words: list[str]) -> Iterator[tuple[str, str]]:

@@ -114,7 +114,7 @@ class LexborPage:
         return _lines(again)
 
     def has_code_samples(self) -> bool:
-        """Does the page show code or data in a `<pre>`?"""
+        """Return whether the page shows code or data in a `<pre>`."""
         return self._tree.css_first("pre") is not None
 
     def paragraphs(self) -> frozenset[str]:

@@ -18,9 +18,10 @@ from core.pages.text_cleaning import collapse_whitespace
 _NAMING = ("title", "h1")
 _IN_HEAD = frozenset(("title", "meta", "link", "script", "style", "base", "noscript", "template"))
 _MAX_BYLINES = 5
+# By attribute: asking each element for three of them takes three times as long.
 _BYLINES = etree.XPath(
-    ".//*[@rel='author' or contains(@itemprop, 'author')"
-    " or contains(@class, 'byline') or contains(@class, 'author-name')]"
+    ".//@rel[.='author']/.. | .//@itemprop[contains(., 'author')]/.."
+    " | .//@class[contains(., 'byline') or contains(., 'author-name')]/.."
 )
 _MAX_REGIONS = 50
 _MAX_ARTICLE_IMAGES = 2_000
@@ -38,12 +39,12 @@ class LxmlPage:
     def elements(self) -> Iterator[MetadataElement]:
         """Return the elements that `collect_metadata` reads."""
         for element in self.root.iter(*METADATA_TAGS):
-            if element.tag == "script":
+            tag = str(element.tag)
+            if tag == "script":
                 if element.get("type") == "application/ld+json":
                     yield MetadataElement("script", {}, element.text or "")
             else:
-                text = _text(element) if element.tag in _NAMING else ""
-                yield MetadataElement(str(element.tag), _attributes(element), text)
+                yield MetadataElement(tag, _attributes(element), _text(element) if tag in _NAMING else "")
 
     def bylines(self) -> tuple[str, ...]:
         """Return the text of elements that are marked as the author's name."""
@@ -113,7 +114,7 @@ def _sources(image: etree._Element) -> tuple[Attributes, ...]:
 
 
 def _attributes(element: etree._Element) -> Attributes:
-    return {str(name): str(value) for name, value in element.attrib.items()}
+    return cast("Attributes", dict(element.items()))
 
 
 def _text(element: etree._Element, separator: str = "") -> str:

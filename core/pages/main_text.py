@@ -1,20 +1,22 @@
 """Find the main text of a page: decide for each run of text whether it belongs to the article.
 
 A reader mode's scoring and the publisher's own names say where the article may be; learned weights decide run by run.
-Where the decision is in doubt, trafilatura is asked: on one page in ten. Measured by `python -m bench.extract`.
+Where the decision is in doubt, trafilatura is asked: on one page in twenty. Measured by `python -m bench.extract`.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from lxml import etree
 
-from core.pages.blocks import TextBlock, html_to_blocks, tree_to_blocks
+from core.pages.html_blocks import flat_to_blocks
 from core.pages.page_nodes import PageNodes, TextRun, text_runs
-from core.pages.run_features import RunFeatures
-from core.pages.run_weights import WEIGHTS
+from core.pages.text_blocks import TextBlock, tree_to_blocks
+from core.pages.text_run_features import RunFeatures
+from core.pages.text_run_weights import WEIGHTS
 
 MAX_NODES = 20_000
 """The largest article of our corpora has 9,900. Beyond this all text of the page is taken."""
@@ -24,6 +26,8 @@ DOUBTFUL_SCORE = 1.0
 DOUBTFUL_SHARE = 0.3
 """So much doubtful text, as a share of the text found, asks for a second opinion; so does very little text."""
 LITTLE_CHARS = 250
+ENOUGH_SURE_CHARS = 1_000
+"""With so much text that is beyond doubt nobody is asked: there a second opinion is wrong as often as right."""
 MIN_CHARS = 80
 """Less main text than this is none."""
 
@@ -43,7 +47,7 @@ def find_main_text(root: etree._Element, title: str, weights: Mapping[str, float
         return []
     decision = decide_runs(nodes, title, weights)
     if decision.is_doubtful and nodes.size <= MAX_FOR_LIBRARY:
-        from core.pages.second_opinion import ask_trafilatura  # most pages, and most processes, never need it
+        from core.pages.trafilatura_fallback import ask_trafilatura  # most pages, and most processes, never need it
 
         body = ask_trafilatura(root)
         blocks = tree_to_blocks(body) if body is not None else []
@@ -51,34 +55,39 @@ def find_main_text(root: etree._Element, title: str, weights: Mapping[str, float
             return blocks
     if decision.chars < MIN_CHARS:
         return []
-    for run in decision.dropped:
-        _blank(nodes, run)
-    return html_to_blocks(root)
+    _blank(nodes, decision.dropped)
+    return flat_to_blocks(nodes)
 
 
 def decide_runs(nodes: PageNodes, title: str, weights: Mapping[str, float]) -> RunDecision:
     """Add up the weights of what is true of each run; more than nothing keeps it."""
     runs = text_runs(nodes)
     features = RunFeatures(nodes, runs, title)
-    dropped, chars, doubtful = [], 0, 0
+    weight_of = defaultdict(float, weights).__getitem__
+    dropped, chars, doubtful, sure = [], 0, 0, 0
     for number, run in enumerate(runs):
         if not features.is_candidate(run):
             dropped.append(run)
             continue
-        score = sum(weights.get(name, 0.0) for name in features.of(number))
+        score = sum(map(weight_of, features.of(number)))
         if abs(score) < DOUBTFUL_SCORE:
             doubtful += len(run.text)
+        elif score > 0:
+            sure += len(run.text)
         if score > 0:
             chars += len(run.text)
         else:
             dropped.append(run)
-    return RunDecision(dropped, chars, chars < LITTLE_CHARS or doubtful > DOUBTFUL_SHARE * chars)
+    is_doubtful = chars < LITTLE_CHARS or doubtful > DOUBTFUL_SHARE * chars
+    return RunDecision(dropped, chars, is_doubtful and sure < ENOUGH_SURE_CHARS)
 
 
-def _blank(nodes: PageNodes, run: TextRun) -> None:
-    """Take the words out of the tree; an element without words makes no block."""
-    for number, is_tail in run.pieces:
-        if is_tail:
-            nodes.elements[number].tail = None
-        else:
-            nodes.elements[number].text = None
+def _blank(nodes: PageNodes, runs: list[TextRun]) -> None:
+    """Take the words out of the lists; an element without words makes no block."""
+    pieces, texts, tails = nodes.pieces, nodes.texts, nodes.tails
+    for _, _, _, first, end in runs:
+        for number, is_tail, _ in pieces[first:end]:
+            if is_tail:
+                tails[number] = ""
+            else:
+                texts[number] = ""

@@ -1,4 +1,4 @@
-"""What a page states about itself: collected once from the whole document, before anything is removed from it.
+"""Read the metadata that a page states: once from the whole document, before anything is removed from it.
 
 `PageMetadata` holds the statements of either parser's elements; below it is decided which title, author and description
 are believed. Dates, language and images are decided in their own files.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import unescape
 from itertools import islice
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from core.models import RejectedUrl
 from core.pages import json_ld
 from core.pages.text_cleaning import bare_letters, collapse_whitespace, strip_unstorable, truncate
 from core.urls.normalise import host_of, join_url, public_url, registrable_domain, split_url
+from core.value_class import value_class
 
 METADATA_TAGS = ("html", "base", "meta", "link", "title", "h1", "time", "script")
 _MAX_ELEMENTS = 2_000
@@ -57,7 +58,7 @@ class MetadataElement(NamedTuple):
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PageMetadata:
     """The page's own statements, raw but storable."""
 
@@ -108,9 +109,10 @@ def collect_metadata(elements: Iterable[MetadataElement], url: str) -> PageMetad
     metas: defaultdict[str, list[str]] = defaultdict(list)
     for _, attributes, _ in by_tag["meta"]:
         if content := attributes.get("content"):
+            line = _one_line(content)
             # `property="og:title twitter:title"`: one tag may answer to several names.
-            for name in " ".join(attributes.get(key) or "" for key in _META_NAMES).lower().split():
-                metas[name].append(_one_line(content))
+            for name in " ".join([attributes.get(key) or "" for key in _META_NAMES]).lower().split():
+                metas[name].append(line)
     links: defaultdict[str, list[str]] = defaultdict(list)
     for _, attributes, _ in by_tag["link"]:
         for relation in (attributes.get("rel") or "").lower().split():

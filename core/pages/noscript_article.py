@@ -41,7 +41,7 @@ def is_article_in_noscript(inside: Iterable[str], outside: str) -> bool:
 
 
 def is_long_text(text: str) -> bool:
-    """Is this more than a plea for JavaScript?"""
+    """Return whether this is more than a plea for JavaScript."""
     return len(_words(text)) >= MIN_CHARS
 
 

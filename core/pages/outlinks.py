@@ -1,4 +1,4 @@
-"""The links of a page that a crawl may follow.
+"""Extract the links of a page that a crawl may follow.
 
 Cheap, because most links are navigation and repeat themselves: fragments and foreign schemes are dropped before
 anything is parsed, and each spelling of a target is cleaned once.

@@ -11,18 +11,9 @@ from typing import NamedTuple
 from lxml import etree
 
 from core.models import Document, Image, TextSource
-from core.pages.blocks import (
-    TextBlock,
-    blocks_to_markdown,
-    blocks_to_text,
-    html_to_blocks,
-    limit_blocks,
-    lines_to_blocks,
-    text_to_blocks,
-    without_navigation,
-)
 from core.pages.boilerplate import choose_abstract, remove_boilerplate
 from core.pages.data_detection import is_stray_data, remove_stray_data
+from core.pages.html_blocks import html_to_blocks, without_navigation
 from core.pages.images import collect_images, first_image, stated_image
 from core.pages.language import page_language
 from core.pages.lexbor_page import LexborPage
@@ -32,6 +23,14 @@ from core.pages.metadata import PageMetadata, collect_metadata, page_author, pag
 from core.pages.noscript_article import unwrap_noscript_article
 from core.pages.outlinks import collect_outlinks
 from core.pages.publish_date import guess_publish_date, stated_publish_date
+from core.pages.text_blocks import (
+    TextBlock,
+    blocks_to_markdown,
+    blocks_to_text,
+    limit_blocks,
+    lines_to_blocks,
+    text_to_blocks,
+)
 from core.pages.text_cleaning import collapse_whitespace, content_hash, strip_unstorable, truncate
 
 MAX_GUESSING_CHARS = 500_000
@@ -49,6 +48,7 @@ class _Statements(NamedTuple):
     """What is read from a page before its text."""
 
     metadata: PageMetadata
+    title: str
     image: str = ""
     images: tuple[Image, ...] = ()
     links: tuple[str, ...] = ()
@@ -65,8 +65,9 @@ def read_page(html: str, url: str, *, links: bool = False) -> PageDocument:
         published_ts = guess_publish_date(root)
     unwrap_noscript_article(root)
     remove_stray_data(root)
-    blocks, source = find_main_text(root, page_title(stated.metadata)), TextSource.PAGE
-    if sum(len(block.text) for block in blocks) < MIN_CHARS:
+    blocks, source = find_main_text(root, stated.title), TextSource.PAGE
+    # Without the title and pointers to other stories, which are removed in the end, next to nothing may be left.
+    if sum(len(block.text) for block in remove_boilerplate(blocks, stated.title)) < MIN_CHARS:
         blocks, source = all_blocks(html), TextSource.ALL_TEXT
     return PageDocument(_build_document(stated, blocks, source, published_ts), "noindex" in stated.metadata.robots)
 
@@ -95,8 +96,8 @@ def read_page_quickly(html: str, url: str, *, links: bool = False) -> PageDocume
 
 def read_plain_text(text: str, url: str) -> Document:
     """Read a page without markup; its first line is its title."""
-    stated = _Statements(PageMetadata(url=url, base=url))
     first = collapse_whitespace(text.lstrip()[:1000].partition("\n")[0])
+    stated = _Statements(PageMetadata(url=url, base=url), title="")
     return replace(_build_document(stated, text_to_blocks(text), TextSource.ALL_TEXT), title=truncate(first, 200))
 
 
@@ -104,7 +105,7 @@ def read_fragment(root: etree._Element, url: str, title: str) -> Document:
     """Read a feed's own text. Changes `root`."""
     page, metadata = LxmlPage(root), PageMetadata(url=url, base=url, title=collapse_whitespace(title))
     images = collect_images(metadata, page.article_images())
-    stated = _Statements(metadata, first_image(page.images(), metadata), images)
+    stated = _Statements(metadata, page_title(metadata), first_image(page.images(), metadata), images)
     return _build_document(stated, html_to_blocks(root), TextSource.FEED)
 
 
@@ -114,6 +115,7 @@ def _read_statements(page: LxmlPage | LexborPage, url: str, with_links: bool) ->
         metadata = replace(metadata, bylines=page.bylines())
     return _Statements(
         metadata,
+        page_title(metadata),
         stated_image(metadata) or first_image(page.images(), metadata),
         collect_images(metadata, page.article_images()),
         collect_outlinks(page.anchors(), metadata) if with_links else (),
@@ -124,8 +126,7 @@ def _build_document(
     stated: _Statements, blocks: list[TextBlock], source: TextSource, published_ts: float | None = None
 ) -> Document:
     """Fill in all but the length of the body and the extractor's version, which the caller knows."""
-    metadata = stated.metadata
-    title = page_title(metadata)
+    metadata, title = stated.metadata, stated.title
     blocks = limit_blocks(remove_boilerplate(blocks, title))
     text = strip_unstorable(blocks_to_text(blocks))
     markdown = blocks_to_markdown(blocks)

@@ -1,18 +1,20 @@
-"""Read a page's tree once into flat lists, in document order, and cut its text into runs.
+"""The elements of a page without what is no text, what their names say, and its text cut into runs.
 
-Everything that looks for the main text works on these lists: a number for a node, `end` for where its subtree ends.
-Asking lxml again and again would cost ten times as much.
+Everything that looks for the main text works on these lists.
 """
 
 from __future__ import annotations
 
 import re
-from itertools import accumulate
-from typing import NamedTuple, cast
+from collections import defaultdict
+from functools import lru_cache
+from itertools import accumulate, compress
+from typing import NamedTuple
 
 from lxml import etree
 
-from core.pages.name_hints import name_bits
+from core.pages.class_name_hints import BYLINE, UNLIKELY, name_bits, name_weight
+from core.pages.flat_tree import FlatTree, parse_attributes
 
 # Never text of an article.
 _NO_TEXT = (
@@ -27,11 +29,14 @@ _UNWRAPPED = (
     *("thead", "tfoot", "picture", "hgroup", "q", "center", "del"),
 )
 _INLINE = frozenset(("a", "span", "time", "label", "img", "br", "code"))
+UNLIKELY_ROLES = frozenset(("menu", "menubar", "complementary", "navigation", "alert", "alertdialog", "dialog"))
+_DROPPABLE_TAGS = ("table", "code", "h1", "h2")
 _HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _COMMA = re.compile("[,\u060c\ufe50\ufe10\ufe11\u2e41\u2e34\u2e32\uff0c]")
-_NO_ATTRIBUTES: dict[str, str] = {}
-_OWN_ANCHOR_WEIGHT = 0.3
+_OWN_ANCHOR_TENTHS = 3
 """A link to another place of the same page, as in a table of contents, is less of a link."""
+_MAX_CACHED_CHARS = 300
+"""Longer lists of attributes are hardly ever repeated, and hostile ones would fill the memory."""
 
 
 class TextRun(NamedTuple):
@@ -41,103 +46,79 @@ class TextRun(NamedTuple):
     """The block it stands in."""
     text: str
     link_chars: int
-    pieces: list[tuple[int, bool]]
-    """The nodes whose text it is made of; True for the text behind the node."""
+    first_piece: int
+    end_piece: int
+    """The pieces of text it is made of."""
 
 
-class PageNodes:
+class NodeNames(NamedTuple):
+    """What the attributes of an element say."""
+
+    attributes: dict[str, str]
+    class_: str = ""
+    id_: str = ""
+    bits: int = 0
+    """Of class and id, see `class_name_hints`."""
+    weight: int = 0
+    """How much class and id sound like an article: 25 each, or -25."""
+    is_hidden: bool = False
+    is_droppable: bool = False
+    """May be clutter to a reader mode (`readability_score`); most elements are not."""
+
+
+class PageNodes(FlatTree):
     """The elements of a page as lists; the number of an element is its place in each."""
 
     def __init__(self, root: etree._Element) -> None:
         """Remove what is no text and unwrap what is part of a sentence. Changes `root`."""
         etree.strip_elements(root, *_NO_TEXT, with_tail=False)
         etree.strip_tags(root, *_UNWRAPPED)
-        self.elements: list[etree._Element] = []
-        self.tags: list[str] = []
-        self.parents: list[int] = []
-        self.ends: list[int] = []
-        self.classes: list[str] = []
-        self.ids: list[str] = []
-        self.class_bits: list[int] = []
-        self.id_bits: list[int] = []
-        """What the names say, see `name_hints`."""
-        self.attributes: list[dict[str, str]] = []
-        self.hidden = bytearray()
-        self.own_chars: list[int] = []
-        self.own_commas: list[int] = []
-        self.link_weights: list[float] = []
-        self.pieces: list[tuple[int, bool, str]] = []
-        """All text in document order: of a node or, if True, behind it; a line break is a space."""
-        self._add(root, -1)
-        self.size = len(self.elements)
+        super().__init__(root)
+        names = [_names(raw) if len(raw) <= _MAX_CACHED_CHARS else _read_names(raw) for raw in self.raw_attributes]
+        self.attributes = [name.attributes for name in names]
+        self.classes = [name.class_ for name in names]
+        self.ids = [name.id_ for name in names]
+        self.bits = [name.bits for name in names]
+        self.name_weights = [name.weight for name in names]
+        self.hidden = bytearray(name.is_hidden for name in names)
+        self.by_tag = self._group_by_tag()
+        self.links = self._weigh_links()
+        tagged = {number for tag in _DROPPABLE_TAGS for number in self.by_tag[tag]}
+        self.droppable = sorted(tagged.union(compress(range(self.size), (name.is_droppable for name in names))) - {0})
+        self.own_chars, self.own_commas = self._measure()
         self.is_inline = self._find_inline()
 
-    def _add(self, element: etree._Element, parent: int) -> None:
-        number = len(self.elements)
-        tag = str(element.tag)
-        self.elements.append(element)
-        self.tags.append(tag)
-        self.parents.append(parent)
-        self.ends.append(0)
-        self.link_weights.append(1.0 if tag == "a" else 0.0)
-        self.own_chars.append(0)
-        self.own_commas.append(0)
-        if items := element.items():
-            self._add_attributes(number, cast("dict[str, str]", dict(items)))
-        else:
-            self.attributes.append(_NO_ATTRIBUTES)
-            self.classes.append("")
-            self.ids.append("")
-            self.class_bits.append(0)
-            self.id_bits.append(0)
-            self.hidden.append(0)
-        if tag == "br":
-            self.pieces.append((number, False, " "))
-        if text := element.text:
-            self.pieces.append((number, False, text))
+    def _group_by_tag(self) -> defaultdict[str, list[int]]:
+        by_tag: defaultdict[str, list[int]] = defaultdict(list)
+        for number, tag in enumerate(self.tags):
+            by_tag[tag].append(number)
+        return by_tag
+
+    def _weigh_links(self) -> list[tuple[int, int]]:
+        """Return the links, the last first, and how much of a link each is, in tenths."""
+        attributes = self.attributes
+        return [
+            (link, _OWN_ANCHOR_TENTHS if attributes[link].get("href") else 10) for link in reversed(self.by_tag["a"])
+        ]
+
+    def _measure(self) -> tuple[list[int], list[int]]:
+        """Return for each node how many characters and commas its own text has, each piece with a space behind it."""
+        chars, commas = [0] * self.size, [0] * self.size
+        for number, is_tail, text in self.pieces:
             if not text.isspace():
-                self._measure(number, text)
-        for child in element:
-            following = len(self.elements)
-            self._add(child, number)
-            if text := child.tail:
-                self.pieces.append((following, True, text))
-                if not text.isspace():
-                    self._measure(number, text)
-        self.ends[number] = len(self.elements)
-
-    def _add_attributes(self, number: int, attributes: dict[str, str]) -> None:
-        class_, id_ = attributes.get("class", ""), attributes.get("id", "")
-        self.attributes.append(attributes)
-        self.classes.append(class_)
-        self.ids.append(id_)
-        self.class_bits.append(name_bits(class_) if class_ else 0)
-        self.id_bits.append(name_bits(id_) if id_ else 0)
-        self.hidden.append(_is_hidden(attributes))
-        if self.link_weights[number] and attributes.get("href", "").startswith("#"):
-            self.link_weights[number] = _OWN_ANCHOR_WEIGHT
-
-    def _measure(self, number: int, text: str) -> None:
-        self.own_chars[number] += len(" ".join(text.split())) + 1
-        self.own_commas[number] += text.count(",") if text.isascii() else len(_COMMA.findall(text))
+                holder = self.parents[number] if is_tail else number
+                chars[holder] += len(" ".join(text.split())) + 1
+                commas[holder] += text.count(",") if text.isascii() else len(_COMMA.findall(text))
+        return chars, commas
 
     def _find_inline(self) -> bytearray:
         """Which nodes are parts of a sentence: by their tag, and without a block inside."""
-        is_inline = bytearray(tag in _INLINE for tag in self.tags)
+        is_inline = bytearray(map(_INLINE.__contains__, self.tags))
+        parents = self.parents
         for number in range(self.size - 1, 0, -1):
             if not is_inline[number]:
-                is_inline[self.parents[number]] = 0
+                is_inline[parents[number]] = 0
         return is_inline
-
-    def text_of(self, number: int) -> str:
-        return " ".join("".join(map(str, self.elements[number].itertext())).split())
-
-    def children(self, number: int) -> list[int]:
-        found, child = [], number + 1
-        while child < self.ends[number]:
-            found.append(child)
-            child = self.ends[child]
-        return found
 
     def ancestors(self, number: int) -> list[int]:
         """Return the ancestors, the nearest first; at most 256, which is as deep as libxml2 reads."""
@@ -152,10 +133,22 @@ class PageNodes:
         end = self.ends[number]
         flags[number:end] = bytes(end - number)
 
-    def sums(self, values: list[int]) -> list[int]:
-        """Return for every node what the values of its subtree add up to."""
-        before = [0, *accumulate(values)]
-        return [before[end] - start for start, end in zip(before, self.ends, strict=False)]
+
+def _read_names(raw: str) -> NodeNames:
+    if not raw:
+        return _NO_NAMES
+    attributes = parse_attributes(raw)
+    class_, id_ = attributes.get("class", ""), attributes.get("id", "")
+    of_class, of_id = name_bits(class_) if class_ else 0, name_bits(id_) if id_ else 0
+    weight = name_weight(of_class) + name_weight(of_id)
+    bits, is_hidden = of_class | of_id, _is_hidden(attributes)
+    is_author = "author" in attributes.get("itemprop", "") or attributes.get("rel") == "author"
+    is_droppable = is_hidden or is_author or bits & (BYLINE | UNLIKELY) or attributes.get("role") in UNLIKELY_ROLES
+    return NodeNames(attributes, class_, id_, bits, weight, is_hidden, bool(is_droppable))
+
+
+_NO_NAMES = NodeNames({})
+_names = lru_cache(maxsize=20_000)(_read_names)
 
 
 def _is_hidden(attributes: dict[str, str]) -> bool:
@@ -168,39 +161,36 @@ def _is_hidden(attributes: dict[str, str]) -> bool:
 def text_runs(nodes: PageNodes) -> list[TextRun]:
     """Return the page's text in order, cut where a block begins or ends; none empty."""
     blocks, is_linked, started = _blocks_around(nodes)
+    parents, ends = nodes.parents, nodes.ends
     runs: list[TextRun] = []
     words: list[str] = []
-    pieces: list[tuple[int, bool]] = []
     owner = last_block = -1
-    link_chars = 0
-    for number, is_tail, text in nodes.pieces:
-        holder = nodes.parents[number] if is_tail else number
+    link_chars = first = 0
+    for place, (number, is_tail, text) in enumerate(nodes.pieces):
         # A block that began since the last piece ends a run, also if it is empty; where one ended, the owner differs.
-        block = started[nodes.ends[number] if is_tail else number + 1]
-        if blocks[holder] != owner or block != last_block:
-            _end_run(runs, owner, words, link_chars, pieces)
-            words, pieces, link_chars = [], [], 0
+        if is_tail:
+            holder, block = parents[number], started[ends[number]]
+        else:
+            holder, block = number, started[number + 1]
+        if block != last_block or blocks[holder] != owner:
+            if line := " ".join("".join(words).split()):
+                runs.append(TextRun(owner, line, link_chars, first, place))
+            words, link_chars, first = [], 0, place
             owner, last_block = blocks[holder], block
         words.append(text)
-        pieces.append((number, is_tail))
         if is_linked[holder]:
             link_chars += len(text.strip())
-    _end_run(runs, owner, words, link_chars, pieces)
+    if line := " ".join("".join(words).split()):
+        runs.append(TextRun(owner, line, link_chars, first, len(nodes.pieces)))
     return runs
 
 
 def _blocks_around(nodes: PageNodes) -> tuple[list[int], bytearray, list[int]]:
     """Return for each node the block it is part of, whether it is in a link, and how many blocks began before it."""
-    blocks, is_linked = [0] * nodes.size, bytearray(nodes.size)
-    for number, (tag, parent) in enumerate(zip(nodes.tags, nodes.parents, strict=True)):
-        is_inline = nodes.is_inline[number] and number
-        blocks[number] = blocks[parent] if is_inline else number
-        is_linked[number] = tag == "a" or (number > 0 and is_linked[parent])
+    blocks, is_linked = list(range(nodes.size)), bytearray(nodes.size)
+    for number in compress(range(1, nodes.size), nodes.is_inline[1:]):
+        blocks[number] = blocks[nodes.parents[number]]
+    for link in nodes.by_tag["a"]:
+        end = nodes.ends[link]
+        is_linked[link:end] = b"\1" * (end - link)
     return blocks, is_linked, [0, *accumulate(1 - is_inline for is_inline in nodes.is_inline)]
-
-
-def _end_run(
-    runs: list[TextRun], owner: int, words: list[str], link_chars: int, pieces: list[tuple[int, bool]]
-) -> None:
-    if text := " ".join("".join(words).split()):
-        runs.append(TextRun(owner, text, link_chars, pieces))

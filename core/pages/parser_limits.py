@@ -76,7 +76,7 @@ def _unless_flood(tag: re.Match[str]) -> str:
 
 
 def is_too_deep(html: str) -> bool:
-    """Are there so many tags, nested so deep, that a fast parser would be slow?"""
+    """Return whether so many tags are nested so deep that a fast parser would be slow."""
     if html.count("<") <= MANY_TAGS:
         return False
     depth = _DepthFilter(_SELF_CLOSING_TAGS)

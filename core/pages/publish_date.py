@@ -70,7 +70,7 @@ def guess_publish_date(root: etree._Element) -> float | None:
 
 
 def _is_line_with_date(element: etree._Element) -> bool:
-    """Is this so short that the date is what it is there for, rather than a sentence with a date?"""
+    """Return whether this is so short that the date is its purpose, rather than a sentence with a date."""
     text = ""
     for piece in map(str, element.itertext()):
         text += f" {piece}"

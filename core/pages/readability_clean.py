@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import accumulate
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from itertools import accumulate, compress
+from operator import mul
 from typing import NamedTuple
 
-from core.pages.name_hints import SHARE
+from core.pages.class_name_hints import SHARE
+from core.pages.flat_tree import SubtreeSum
 from core.pages.page_nodes import PageNodes
 from core.pages.readability_score import (
     ATTEMPTS,
@@ -16,7 +19,6 @@ from core.pages.readability_score import (
     Sums,
     choose_region,
     comment_sections,
-    name_weights,
     prepare,
     score_blocks,
     sum_subtrees,
@@ -36,37 +38,40 @@ class ReaderArticle(NamedTuple):
     region: bytearray
 
 
-class _Count:
-    """Adds up values over the subtrees of a few nodes, without doing so for all."""
+class _SparseSum:
+    """Adds up the values of a few nodes over the subtrees that are asked for."""
 
-    def __init__(self, nodes: PageNodes, values: Iterable[int]) -> None:
-        self._before, self._ends = [0, *accumulate(values)], nodes.ends
+    __slots__ = ("_before", "_ends", "_numbers")
+
+    def __init__(self, nodes: PageNodes, values: Mapping[int, int]) -> None:
+        """Take the values by node, in their order."""
+        self._numbers, self._before, self._ends = list(values), [0, *accumulate(values.values())], nodes.ends
 
     def __getitem__(self, number: int) -> int:
-        return self._before[self._ends[number]] - self._before[number]
+        first = bisect_left(self._numbers, number)
+        return self._before[bisect_left(self._numbers, self._ends[number], first)] - self._before[first]
 
 
 class _Counts(NamedTuple):
     """What each node's subtree holds."""
 
     sums: Sums
-    paragraphs: _Count
-    images: _Count
-    items: _Count
-    heading_chars: _Count
-    list_chars: _Count
-    data_tables: _Count
+    paragraphs: _SparseSum
+    images: _SparseSum
+    items: _SparseSum
+    heading_chars: _SparseSum
+    list_chars: _SparseSum
 
 
 def find_reader_article(nodes: PageNodes, title: str) -> ReaderArticle | None:
     """Return the article; None if no block of the page has any text to speak of."""
-    comments, weights = comment_sections(nodes), name_weights(nodes)
+    comments = comment_sections(nodes)
     best: ReaderArticle | None = None
     best_chars = -1
     for rules in ATTEMPTS:
-        page = prepare(nodes, title, rules, comments, weights if rules.weigh_names else [0] * nodes.size)
+        page = prepare(nodes, title, rules, comments)
         found = _attempt(page, rules)
-        chars = sum(own for own, is_kept in zip(nodes.own_chars, found.kept, strict=True) if is_kept) if found else 0
+        chars = sum(compress(nodes.own_chars, found.kept)) if found else 0
         if found and chars > best_chars:
             best, best_chars = found, chars
         if best_chars >= ENOUGH_CHARS:
@@ -86,35 +91,44 @@ def _attempt(page: ScoredPage, rules: Rules) -> ReaderArticle | None:
         region[root:end] = b"\1" * (end - root)
     _drop_by_name(page, kept, set(roots))
     if rules.clean:
-        data_tables = [number for number in _kept_tags(nodes, kept, ("table",)) if _is_data_table(nodes, number)]
+        tables = [number for number in _kept_tags(nodes, kept, ("table",)) if _is_data_table(nodes, number)]
+        spared = _spare(nodes, tables)
         for tags in _ROUNDS:
-            _clean(page, kept, tags, data_tables)
+            _clean(page, kept, tags, spared)
     return ReaderArticle(kept, region)
 
 
-def _kept_tags(nodes: PageNodes, kept: bytearray, tags: tuple[str, ...]) -> list[int]:
-    return [number for number, tag in enumerate(nodes.tags) if tag in tags and kept[number]]
+def _kept_tags(nodes: PageNodes, kept: bytearray, tags: Iterable[str]) -> list[int]:
+    """The kept nodes of these tags, in their order."""
+    return sorted(number for tag in tags for number in nodes.by_tag[tag] if kept[number])
 
 
 def _drop_by_name(page: ScoredPage, kept: bytearray, roots: set[int]) -> None:
     nodes = page.nodes
-    chars = sum_subtrees(nodes, kept).chars
-    for number, tag in enumerate(nodes.tags):
-        if not kept[number]:
-            continue
-        is_bad_heading = tag in ("h1", "h2") and page.weights[number] < 0
-        is_share = (
-            bool(nodes.attributes[number])
-            and chars[number] < ENOUGH_CHARS
-            and number not in roots
-            and (nodes.class_bits[number] | nodes.id_bits[number]) & SHARE > 0
-        )
-        if tag in _DROPPED or is_bad_heading or is_share:
-            nodes.clear(kept, number)
+    chars = SubtreeSum(nodes, map(mul, nodes.own_chars, kept))
+    dropped = _kept_tags(nodes, kept, _DROPPED)
+    dropped += (number for number in _kept_tags(nodes, kept, ("h1", "h2")) if page.weights[number] < 0)
+    shared = (number for number, bits in enumerate(nodes.bits) if bits & SHARE and kept[number] and number not in roots)
+    dropped += (number for number in shared if chars[number] < ENOUGH_CHARS)
+    for number in dropped:
+        nodes.clear(kept, number)
+
+
+def _spare(nodes: PageNodes, data_tables: list[int]) -> bytearray:
+    """Mark what is never removed: data tables, what stands in them or around them, and what stands in code."""
+    spared = bytearray(nodes.size)
+    for number in (*data_tables, *nodes.by_tag["code"]):
+        end = nodes.ends[number]
+        spared[number + 1 : end] = b"\1" * (end - number - 1)
+    for table in data_tables:
+        spared[table] = 1
+        for above in nodes.ancestors(table):
+            spared[above] = 1
+    return spared
 
 
 def _is_data_table(nodes: PageNodes, table: int) -> bool:
-    """Does the table hold data, rather than the layout of the page?"""
+    """Return whether the table holds data, rather than the layout of the page."""
     attributes = nodes.attributes[table]
     if attributes.get("role") == "presentation" or "summary" in attributes:
         return "summary" in attributes
@@ -135,45 +149,39 @@ def _is_data_table(nodes: PageNodes, table: int) -> bool:
     return rows >= 10 or most > 4 or rows * most > 10
 
 
-def _count(page: ScoredPage, kept: bytearray, data_tables: list[int]) -> _Counts:
+def _count(page: ScoredPage, kept: bytearray) -> _Counts:
     nodes = page.nodes
     sums = sum_subtrees(nodes, kept)
-    live = [(tag if is_kept else "") for tag, is_kept in zip(nodes.tags, kept, strict=True)]
-    is_p = page.is_paragraph
-    marks = [0] * nodes.size
-    for number in data_tables:
-        marks[number] = 1
-    list_chars = [0] * nodes.size
-    outermost_end = 0
-    for number, tag in enumerate(live):
-        if tag in ("ul", "ol") and number >= outermost_end:
+    worded = compress(range(nodes.size), map(mul, page.is_paragraph, kept))
+    list_chars, outermost_end = {}, 0
+    for number in _kept_tags(nodes, kept, ("ul", "ol")):
+        if number >= outermost_end:
             list_chars[number], outermost_end = sums.chars[number], nodes.ends[number]
     return _Counts(
         sums,
-        _Count(nodes, [int(tag == "p" or bool(tag and is_p[number])) for number, tag in enumerate(live)]),
-        _Count(nodes, [int(tag == "img") for tag in live]),
-        _Count(nodes, [int(tag == "li") for tag in live]),
-        _Count(nodes, [sums.chars[number] if tag in _HEADINGS else 0 for number, tag in enumerate(live)]),
-        _Count(nodes, list_chars),
-        _Count(nodes, marks),
+        _SparseSum(nodes, dict.fromkeys(sorted((*_kept_tags(nodes, kept, ("p",)), *worded)), 1)),
+        _SparseSum(nodes, dict.fromkeys(_kept_tags(nodes, kept, ("img",)), 1)),
+        _SparseSum(nodes, dict.fromkeys(_kept_tags(nodes, kept, ("li",)), 1)),
+        _SparseSum(nodes, {number: sums.chars[number] for number in _kept_tags(nodes, kept, _HEADINGS)}),
+        _SparseSum(nodes, list_chars),
     )
 
 
-def _clean(page: ScoredPage, kept: bytearray, tags: tuple[str, ...], data_tables: list[int]) -> None:
+def _clean(page: ScoredPage, kept: bytearray, tags: tuple[str, ...], spared: bytearray) -> None:
     """Remove blocks of these tags that are mostly links, pictures or empty; never data tables and code."""
     nodes = page.nodes
-    candidates = _kept_tags(nodes, kept, tags)
+    candidates = [
+        number for number in _kept_tags(nodes, kept, tags) if not spared[number] and not page.is_paragraph[number]
+    ]
     if not candidates:
         return
-    counts, tables = _count(page, kept, data_tables), frozenset(data_tables)
+    counts = _count(page, kept)
+    in_figure = bytearray(nodes.size)
+    for figure in nodes.by_tag["figure"]:
+        in_figure[figure + 1 : nodes.ends[figure]] = b"\1" * (nodes.ends[figure] - figure - 1)
     for number in reversed(candidates):
-        if page.is_paragraph[number] or counts.data_tables[number] or not kept[number]:
-            continue
-        above = nodes.ancestors(number)
-        if any(nodes.tags[one] == "code" for one in above) or not tables.isdisjoint(above):
-            continue
-        in_figure = any(nodes.tags[one] == "figure" for one in above)
-        if page.weights[number] < 0 or _is_clutter(counts, number, page.weights[number], tags, in_figure):
+        weight = page.weights[number]
+        if weight < 0 or _is_clutter(counts, number, weight, tags, bool(in_figure[number])):
             nodes.clear(kept, number)
 
 

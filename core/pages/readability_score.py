@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import mul
 from typing import NamedTuple
 
-from core.pages.name_hints import BAD, BYLINE, COMMENTS, GOOD, STILL_LIKELY, UNLIKELY
-from core.pages.page_nodes import PageNodes
+from core.pages.class_name_hints import BYLINE, COMMENTS, STILL_LIKELY, UNLIKELY
+from core.pages.flat_tree import SubtreeSum
+from core.pages.page_nodes import UNLIKELY_ROLES, PageNodes
 
 ENOUGH_CHARS = 500
 """With less the attempt is repeated with fewer rules, and the longest text wins."""
@@ -20,7 +22,6 @@ MIN_SCORED_CHARS = 25
 MAX_LEVELS = 5
 """So many ancestors get a share of a paragraph's score."""
 
-_UNLIKELY_ROLES = frozenset(("menu", "menubar", "complementary", "navigation", "alert", "alertdialog", "dialog"))
 _COMMENT_TAGS = frozenset(("div", "ol", "ul", "section", "aside", "details"))
 _BLOCKS_IN_DIV = frozenset(("blockquote", "dl", "div", "img", "ol", "p", "pre", "table", "ul"))
 _SCORED = frozenset(("section", "h2", "h3", "h4", "h5", "h6", "p", "td", "pre"))
@@ -49,12 +50,14 @@ ATTEMPTS = (Rules(True, True, True), Rules(False, True, True), Rules(False, Fals
 class Sums(NamedTuple):
     """Of each node's subtree, without what was dropped."""
 
-    chars: list[int]
-    link_chars: list[float]
-    commas: list[int]
+    chars: SubtreeSum
+    link_tenths: SubtreeSum
+    """Of characters in links, each link by its weight."""
+    commas: SubtreeSum
 
     def link_share(self, number: int) -> float:
-        return self.link_chars[number] / self.chars[number] if self.chars[number] else 0.0
+        chars = self.chars[number]
+        return self.link_tenths[number] / (10 * chars) if chars else 0.0
 
 
 @dataclass(slots=True)
@@ -65,8 +68,7 @@ class ScoredPage:
     alive: bytearray
     sums: Sums
     weights: list[int]
-    has_block: bytearray
-    child_counts: list[int]
+    blocks_inside: SubtreeSum
     is_paragraph: bytearray
     """Blocks that hold nothing but words."""
     is_wrapper: bytearray
@@ -74,28 +76,28 @@ class ScoredPage:
 
 
 def sum_subtrees(nodes: PageNodes, alive: bytearray) -> Sums:
-    chars, commas, links = nodes.own_chars[:], nodes.own_commas[:], [0.0] * nodes.size
-    for number in range(nodes.size - 1, 0, -1):
-        if alive[number]:
-            parent, weight = nodes.parents[number], nodes.link_weights[number]
-            if weight:
-                links[number] = weight * chars[number]
-            chars[parent] += chars[number]
-            commas[parent] += commas[number]
-            links[parent] += links[number]
-    return Sums(chars, links, commas)
+    chars = SubtreeSum(nodes, map(mul, nodes.own_chars, alive))
+    commas = SubtreeSum(nodes, map(mul, nodes.own_commas, alive))
+    tenths, following = [0] * nodes.size, nodes.size
+    for link, weight in nodes.links:  # the last first
+        if alive[link]:
+            end = nodes.ends[link]
+            # A link around others counts once for the blocks around it.
+            inside = sum(tenths[following:end]) if following < end else 0
+            tenths[link] = weight * chars[link] - inside
+            following = link
+    return Sums(chars, SubtreeSum(nodes, tenths), commas)
 
 
 def comment_sections(nodes: PageNodes) -> list[int]:
     """Return the sections with readers' comments, unless the page is little else."""
-    found, number = [], 1
-    while number < nodes.size:
-        bits = nodes.class_bits[number] | nodes.id_bits[number]
-        if bits & COMMENTS and nodes.tags[number] in _COMMENT_TAGS:
+    found, after = [], 0
+    for number in [number for number, bits in enumerate(nodes.bits) if bits & COMMENTS]:
+        if number >= after and nodes.tags[number] in _COMMENT_TAGS:
             found.append(number)
-            number = nodes.ends[number]
-        else:
-            number += 1
+            after = nodes.ends[number]
+    if not found:
+        return []
     total = sum(nodes.own_chars)
     inside = sum(sum(nodes.own_chars[number : nodes.ends[number]]) for number in found)
     return found if total - inside >= max(1_000, 0.15 * total) else []
@@ -114,7 +116,7 @@ class _Stripper:
 
     def __init__(self, nodes: PageNodes, title: str, rules: Rules) -> None:
         self._nodes, self._title, self._rules = nodes, title, rules
-        self._chars = nodes.sums(nodes.own_chars)
+        self._chars = SubtreeSum(nodes, nodes.own_chars)
         self._protected_until = 0
         self._has_byline = self._has_title = False
 
@@ -123,13 +125,9 @@ class _Stripper:
         alive = bytearray(b"\1") * nodes.size
         for number in comments:
             nodes.clear(alive, number)
-        number = 1
-        while number < nodes.size:
-            if alive[number] and not self._is_dropped(number):
-                number += 1
-            else:
+        for number in self._nodes.droppable:
+            if alive[number] and self._is_dropped(number):
                 nodes.clear(alive, number)
-                number = nodes.ends[number]
         return alive
 
     def _is_dropped(self, number: int) -> bool:
@@ -150,8 +148,7 @@ class _Stripper:
     def _is_byline(self, number: int) -> bool:
         attributes = self._nodes.attributes[number]
         is_marked = attributes.get("rel") == "author" or "author" in attributes.get("itemprop", "")
-        bits = self._nodes.class_bits[number] | self._nodes.id_bits[number]
-        return self._chars[number] > 0 and (is_marked or bits & BYLINE > 0)
+        return self._chars[number] > 0 and (is_marked or self._nodes.bits[number] & BYLINE > 0)
 
     def _is_title(self, number: int) -> bool:
         is_short = 0 < self._chars[number] < 500
@@ -159,55 +156,60 @@ class _Stripper:
 
     def _is_unlikely(self, number: int) -> bool:
         nodes = self._nodes
-        if nodes.attributes[number].get("role") in _UNLIKELY_ROLES:
+        if nodes.attributes[number].get("role") in UNLIKELY_ROLES:
             return True
-        bits = nodes.class_bits[number] | nodes.id_bits[number]
+        bits = nodes.bits[number]
         if not bits & UNLIKELY or bits & STILL_LIKELY:
             return False
         return number >= self._protected_until and nodes.tags[number] not in ("body", "a")
 
 
-_NAME_WEIGHTS = {0: 0, GOOD: 25, BAD: -25, GOOD | BAD: 0}
-
-
-def name_weights(nodes: PageNodes) -> list[int]:
-    """Return for each node whether its class and its id sound like an article (25 each) or like anything else (-25)."""
-    pairs = zip(nodes.class_bits, nodes.id_bits, strict=True)
-    named = GOOD | BAD
-    return [_NAME_WEIGHTS[of_class & named] + _NAME_WEIGHTS[of_id & named] for of_class, of_id in pairs]
-
-
-def prepare(nodes: PageNodes, title: str, rules: Rules, comments: list[int], weights: list[int]) -> ScoredPage:
+def prepare(nodes: PageNodes, title: str, rules: Rules, comments: list[int]) -> ScoredPage:
     """Make the first cut and look at the shape of what is left."""
     alive = _Stripper(nodes, title, rules).strip(comments)
-    sums = sum_subtrees(nodes, alive)
-    has_block, child_counts, paragraphs = bytearray(nodes.size), [0] * nodes.size, [0] * nodes.size
-    for number in range(nodes.size - 1, 0, -1):
-        if alive[number]:
-            parent, tag = nodes.parents[number], nodes.tags[number]
-            child_counts[parent] += 1
-            paragraphs[parent] += tag == "p"
-            if has_block[number] or tag in _BLOCKS_IN_DIV:
-                has_block[parent] = 1
+    weights = nodes.name_weights if rules.weigh_names else [0] * nodes.size
+    blocks = SubtreeSum(nodes, map(mul, map(_BLOCKS_IN_DIV.__contains__, nodes.tags), alive))
     is_paragraph, is_wrapper = bytearray(nodes.size), bytearray(nodes.size)
-    for number, tag in enumerate(nodes.tags):
-        if tag == "div" and alive[number]:
-            is_paragraph[number] = not has_block[number]
-            is_single = child_counts[number] == paragraphs[number] == 1 and not nodes.own_chars[number]
-            is_wrapper[number] = is_single and sums.link_share(number) < 0.25
-    return ScoredPage(nodes, alive, sums, weights, has_block, child_counts, is_paragraph, is_wrapper)
+    page = ScoredPage(nodes, alive, sum_subtrees(nodes, alive), weights, blocks, is_paragraph, is_wrapper)
+    for number in nodes.by_tag["div"]:
+        if alive[number]:
+            is_paragraph[number] = blocks[number] == 1  # the block itself
+            is_wrapper[number] = _is_wrapper(page, number)
+    return page
+
+
+def _is_wrapper(page: ScoredPage, number: int) -> bool:
+    nodes = page.nodes
+    if nodes.own_chars[number]:
+        return False
+    child = _only_child(page, number)
+    return child > 0 and nodes.tags[child] == "p" and page.sums.link_share(number) < 0.25
+
+
+def _only_child(page: ScoredPage, number: int) -> int:
+    """The child of a node that has a single one left; else 0."""
+    ends, end, child, found = page.nodes.ends, page.nodes.ends[number], number + 1, 0
+    while child < end:
+        if page.alive[child]:
+            if found:
+                return 0
+            found = child
+        child = ends[child]
+    return found
 
 
 def score_blocks(page: ScoredPage) -> dict[int, float]:
     """Return the score of each block that holds paragraphs, less its share of links."""
     nodes, sums = page.nodes, page.sums
     scores: dict[int, float] = {}
+    # Most blocks hold nothing but blocks, and no text between them.
+    around_phrases = {nodes.parents[number] for tag in _PHRASING for number in nodes.by_tag[tag]}
     for number, tag in enumerate(nodes.tags):
         if not page.alive[number]:
             continue
         if tag in _SCORED or page.is_paragraph[number]:
             _share_score(page, scores, sums.chars[number], sums.commas[number], nodes.parents[number])
-        elif tag == "div" and not page.is_wrapper[number]:
+        elif tag == "div" and not page.is_wrapper[number] and (nodes.own_chars[number] or number in around_phrases):
             for chars, commas in _loose_text(page, number):
                 _share_score(page, scores, chars, commas, number)
     return {number: score * (1 - sums.link_share(number)) for number, score in scores.items()}
@@ -232,12 +234,13 @@ def _share_score(page: ScoredPage, scores: dict[int, float], chars: int, commas:
 def _loose_text(page: ScoredPage, number: int) -> Iterator[tuple[int, int]]:
     """Yield the length and the commas of text between the blocks of a `<div>`; two line breaks end a paragraph."""
     nodes, sums = page.nodes, page.sums
-    text = nodes.elements[number].text or ""
+    text = nodes.texts[number]
     chars, commas, was_break = len(text.strip()), text.count(","), False
     for child in nodes.children(number):
-        tail = nodes.elements[child].tail or ""
+        tail = nodes.tails[child]
         is_break = nodes.tags[child] == "br"
-        is_phrase = nodes.tags[child] in _PHRASING and (not page.has_block[child] or nodes.tags[child] == "img")
+        # An image is a phrase and counts as a block of its own.
+        is_phrase = nodes.tags[child] in _PHRASING and page.blocks_inside[child] == (nodes.tags[child] == "img")
         if page.alive[child] and ((is_break and was_break) or not is_phrase):
             if chars:
                 yield chars, commas
@@ -260,7 +263,7 @@ def choose_region(page: ScoredPage, scores: dict[int, float]) -> list[int]:
         return [top]
     top = _common_ancestor(page, scores, best)
     top = _better_ancestor(page, scores, top)
-    while (parent := nodes.parents[top]) > 0 and nodes.tags[parent] != "body" and page.child_counts[parent] == 1:
+    while (parent := nodes.parents[top]) > 0 and nodes.tags[parent] != "body" and _only_child(page, parent):
         top = parent
     scores.setdefault(top, first_score(page, top))
     return [sibling for sibling in nodes.children(nodes.parents[top]) if _belongs(page, scores, top, sibling)]

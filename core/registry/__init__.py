@@ -1,1 +1,1 @@
-"""The registry: the record of an item, what a visit means, what is written."""
+"""The registry: item records, what the outcome of a visit means, and what is written."""

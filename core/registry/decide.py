@@ -14,8 +14,18 @@ from core import schedule
 from core.errors import FailDetail
 from core.models import Failed, TextSource
 from core.registry.outcomes import Broken, Changed, Excluded, Missing, Moved, Outcome, Parked, Unchanged
-from core.registry.record import ERROR_CHARS, Item, Status, iso, iso_of_http_date, redirects_json, visited_fields
+from core.registry.record import (
+    ERROR_CHARS,
+    NO_REDIRECTS,
+    Item,
+    Status,
+    iso,
+    iso_of_http_date,
+    redirects_json,
+    visited_fields,
+)
 from core.registry.verification import VerifiedBy
+from core.value_class import value_class
 
 DAY_SECONDS = 86_400.0
 
@@ -40,7 +50,7 @@ class VisitResult(StrEnum):
     EXCLUDED = "excluded"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RecheckPolicy:
     """How often items are checked again, from the settings."""
 
@@ -60,7 +70,7 @@ class RecheckPolicy:
         return replace(self, longest_seconds=seconds)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class VisitContext:
     """What a decision depends on beside the outcome."""
 
@@ -78,7 +88,7 @@ NO_CONTEXT = VisitContext()
 
 @dataclass(slots=True)
 class Decision:
-    """What should be written."""
+    """What to write after a visit."""
 
     status: Status
     count: VisitResult
@@ -93,7 +103,7 @@ class Decision:
     """How this visit proved that the stored text is the current one; None: it did not."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Timing:
     """The time, a random number and the policy, from which the next check follows."""
 
@@ -206,14 +216,15 @@ def _unchanged(item: Item, outcome: Unchanged, timing: _Timing) -> Decision:
 def _seen_again(item: Item, outcome: Unchanged) -> dict[str, str]:
     """Return what an answer without a new text says all the same; only what differs."""
     fields: dict[str, str] = {}
-    if outcome.etag:
-        fields |= {"httpEtag": outcome.etag} | ({"fileEtag": outcome.etag} if item.type == "file" else {})
-    if outcome.last_modified:
+    is_file = item.type == "file"
+    if outcome.etag and (is_file or outcome.etag != item.etag):
+        fields |= {"httpEtag": outcome.etag} | ({"fileEtag": outcome.etag} if is_file else {})
+    if outcome.last_modified and (is_file or outcome.last_modified != item.last_modified):
         fields["httpLastModified"] = outcome.last_modified
-        if item.type == "file":
+        if is_file:
             fields["fileLastModified"] = iso_of_http_date(outcome.last_modified)
     chain = redirects_json(outcome.redirects)
-    if chain != (item.redirect_chain or redirects_json(())):
+    if chain != (item.redirect_chain or NO_REDIRECTS):
         fields["httpRedirectChain"] = chain
     if outcome.canonical_url and outcome.canonical_url != item.canonical_url:
         fields["httpCanonicalUrl"] = outcome.canonical_url
@@ -335,7 +346,7 @@ def _excluded(item: Item, outcome: Excluded, timing: _Timing) -> Decision:
 def should_ask_conditionally(
     item: Item, *, extractor_version: str, has_snapshot: bool, is_trusted: bool, audit_every: int
 ) -> bool:
-    """Should the request carry validators? Only if we have the text that a 304 would confirm.
+    """Return whether the request should carry validators: only if we have the text that a 304 would confirm.
 
     Some servers answer 304 for ever, so every so many checks the whole page is requested (an audit).
     """

@@ -75,7 +75,7 @@ def sequence(value: object, key: str = "", damaged: Damaged = None) -> list[Any]
 
 
 def is_text(value: str) -> bool:
-    """Is it valid text? Bytes that are no UTF-8 come out of Redis as lone surrogates."""
+    """Return whether it is valid text. Bytes that are no UTF-8 come out of Redis as lone surrogates."""
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -1,15 +1,17 @@
-"""How fresh the store is, from a sample of its records."""
+"""Estimate how fresh the store is, from a sample of its records."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from core.value_class import value_class
 
 DAY_SECONDS = 86_400.0
 QUANTILES = (0.5, 0.95, 0.99)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SampledRecord:
     """The times of one record that has a text, or should have one."""
 
@@ -21,7 +23,7 @@ class SampledRecord:
     """Its last visit failed."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Freshness:
     """What a sample of records says of all of them."""
 

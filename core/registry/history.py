@@ -1,4 +1,4 @@
-"""What the overview shows over time: one entry a minute, and what a row of entries says.
+"""Time series of the overview: one entry a minute, and the totals of a range of entries.
 
 Gauges are as they were in that minute. Counters count since the beginning, so that the difference of two entries says
 what happened between them, however many are missing there. Reads no clock, opens no connection.
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from core.registry import field_parsing
+from core.value_class import value_class
 
 MINUTE_SECONDS = 60
 HOUR_SECONDS = 3_600.0
@@ -22,7 +23,7 @@ VISITS = ("changed", "unchanged", "gone", "failed", "excluded")
 COUNTERS = ("polled", "links_new", "stored", "links_failed", *VISITS, "indexed_pages", "written_chunks")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class HistoryEntry:
     """One minute."""
 
@@ -60,7 +61,7 @@ def parse_entry(ts: float, fields: Mapping[str, str]) -> HistoryEntry:
     return HistoryEntry(ts, {name: value for name, value in known.items() if name not in damaged})
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Increase:
     """How much the counters grew, and within which time."""
 

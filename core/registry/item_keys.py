@@ -1,4 +1,4 @@
-"""The keys that belong to one item and to one article: the one list behind every removal.
+"""List the keys that belong to one item and to one article; every removal uses this list.
 
 A new key that is named after an item or an article is added here; then forget, purge, prune and expiry delete it.
 """

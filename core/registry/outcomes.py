@@ -1,23 +1,24 @@
-"""The outcomes of a visit, and how an answer becomes one.
+"""The outcomes of a visit, and the outcome of each HTTP response.
 
-Every source answers like HTTP, whatever is behind it; `status_table` says what a status or a failure means. Feeds use
-the same outcomes for what is missing or broken.
+Every source answers like HTTP, whatever is behind it; `http_status_meanings` says what a status or a failure means.
+Feeds use the same outcomes for what is missing or broken.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed, Fetched
 from core.pages.canonical_link import trusted_canonical
-from core.registry import http_headers, status_table
+from core.registry import http_headers, http_status_meanings
+from core.registry.http_status_meanings import ResponseKind
 from core.registry.record import Item, PageVisit
-from core.registry.status_table import ResponseKind
 from core.urls.normalise import split_url
+from core.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Changed:
     """There is a text, and it is new or was forced."""
 
@@ -27,7 +28,7 @@ class Changed:
     """Its title, author, date or image differ from what is stored."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Unchanged:
     """The stored text is still the current one."""
 
@@ -44,7 +45,7 @@ class Unchanged:
     """The page keeps its text from us, and the feed's own stays."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Missing:
     """There is nothing: 404, 410, no such file, or not in a complete listing."""
 
@@ -56,18 +57,18 @@ class Missing:
 
     @property
     def is_certain(self) -> bool:
-        """Is it gone for good? 410 is sent on purpose, and what a complete listing lacks is not there."""
-        return self.is_listed_nowhere or status_table.status(self.http_status).kind is ResponseKind.GONE
+        """Whether it is gone for good. 410 is sent on purpose, and what a complete listing lacks is not there."""
+        return self.is_listed_nowhere or http_status_meanings.status(self.http_status).kind is ResponseKind.GONE
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Broken:
     """It could not be fetched or read this time; the stored text stays."""
 
     failed: Failed
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Excluded:
     """It is there and we do not take it: robots.txt, noindex, a type we do not read, too large, no text in it."""
 
@@ -84,7 +85,7 @@ class Excluded:
     """The failure behind it, if there was one."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Moved:
     """It is an alias: the same page is an item under another URL."""
 
@@ -94,7 +95,7 @@ class Moved:
     """The content hash of the target's text; an alias gives up its own text only while that one is there."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Parked:
     """It has killed its workers; it is not visited again before a reindex."""
 
@@ -116,7 +117,7 @@ def from_response(item: Item, answer: Fetched | Failed, was_conditional: bool, n
     """Return the outcome of an answer without a look into its body; None: the body has to be read."""
     if isinstance(answer, Failed):
         return _from_failure(item, answer)
-    match status_table.status(answer.status).kind:
+    match http_status_meanings.status(answer.status).kind:
         case ResponseKind.UNCHANGED:
             if was_conditional and item.has_text:
                 return unchanged(item, answer)
@@ -131,7 +132,7 @@ def from_response(item: Item, answer: Fetched | Failed, was_conditional: bool, n
 
 def refusal(answer: Fetched, now: float) -> Failed | None:
     """Return why this answer has no content: its status, or a redirect to the home page. None: read its body."""
-    if status_table.status(answer.status).kind is not ResponseKind.OK:
+    if http_status_meanings.status(answer.status).kind is not ResponseKind.OK:
         wait = http_headers.retry_after_seconds(answer.header("retry-after"), now)
         return Failed(FailCode.HTTP, FailDetail.STATUS, f"HTTP {answer.status}", answer.status, wait)
     if answer.hops and _is_home_page(answer.final_url) and not _is_home_page(answer.url):
@@ -158,7 +159,7 @@ def unchanged(item: Item, answer: Fetched) -> Unchanged:
 def _from_failure(item: Item, failed: Failed) -> Outcome:
     if failed.detail is FailDetail.ROBOTS:
         return Excluded(failed.text or "robots.txt does not allow it.", is_by_robots=True, failed=failed)
-    if status_table.failure(failed).kind is ResponseKind.EXCLUDED and not item.has_text:
+    if http_status_meanings.failure(failed).kind is ResponseKind.EXCLUDED and not item.has_text:
         return Excluded(failed.text or str(failed.detail), http_status=failed.http_status, failed=failed)
     return Broken(failed)
 
@@ -212,7 +213,7 @@ def _from_no_text(item: Item, visit: PageVisit, failed: Failed) -> Outcome:
 
 
 def is_unchanged(item: Item, visit: PageVisit, extractor_version: str, force_on_canonical: bool = True) -> bool:
-    """Is there nothing to do? Same text, same extractor, same canonical URL, and no force."""
+    """Return whether there is nothing to do. Same text, same extractor, same canonical URL, and no force."""
     has_moved = force_on_canonical and bool(item.canonical_url) and visit.canonical_url != item.canonical_url
     return (
         item.has_text

@@ -17,6 +17,7 @@ from functools import lru_cache
 from core import ids
 from core.registry import field_parsing
 from core.urls.normalise import display_url, host_of, split_url
+from core.value_class import value_class
 
 ARTICLES_SOURCE = "rss"
 """The source of everything that feeds list."""
@@ -24,6 +25,8 @@ URLS_SOURCE = "urls"
 """The source of single URLs and files that someone registered."""
 BASE_INTERVAL_SECONDS = 86_400
 ERROR_CHARS = 1_024
+NO_REDIRECTS = "[]"
+"""An empty chain of redirects, as records have it."""
 
 
 class Status(StrEnum):
@@ -220,13 +223,15 @@ def parse_status(value: object, item_id: str = "", damaged: set[str] | None = No
 
 def iso(ts: float) -> str:
     """Return a time as records have it: `2026-01-31T12:00:00Z`."""
-    return _iso(int(ts))
+    # A refresh writes two for every page, and next checks lie in any second of a few days.
+    days, seconds = divmod(int(ts), 86_400)
+    hours, seconds = divmod(seconds, 3_600)
+    return f"{_iso_day(days)}T{hours:02}:{seconds // 60:02}:{seconds % 60:02}Z"
 
 
-@lru_cache(maxsize=256)  # the records of one commit are of the same second
-def _iso(ts: int) -> str:
-    # Three times as fast as strftime, and a refresh writes two for every page.
-    return f"{datetime.fromtimestamp(ts, UTC).isoformat()[:19]}Z"
+@lru_cache(maxsize=256)
+def _iso_day(days: int) -> str:
+    return datetime.fromtimestamp(days * 86_400, UTC).isoformat()[:10]
 
 
 def partition(normalised: str, item_type: str, strategy: str) -> str:
@@ -260,6 +265,45 @@ _ZERO_FIELDS = (
 _BLANK = {**dict.fromkeys(_EMPTY_FIELDS, ""), **dict.fromkeys(_ZERO_FIELDS, "0")}
 
 
+def blank_fields(now: float) -> dict[str, str]:
+    """Return the fields that all items have in common which were never visited and are known since now."""
+    since = iso(now)
+    return {
+        **_BLANK,
+        "status": str(Status.PENDING),
+        "reindexRequested": "false",
+        "httpRedirectChain": NO_REDIRECTS,
+        "httpRobotsAllowed": "true",
+        "firstSeen": since,
+        "nextCrawlAt": since,
+        "crawlIntervalSeconds": str(BASE_INTERVAL_SECONDS),
+    }
+
+
+def own_fields(
+    normalised: str,
+    address: str,
+    *,
+    item_type: str = "url",
+    strategy: str = "host",
+    display: str = "",
+    item_id: str = "",
+) -> dict[str, str]:
+    """Return the fields that say which item it is; `item_id` if it is not the source's."""
+    item_id = item_id or ids.item_id(item_type, normalised)
+    return {
+        "id": item_id,
+        "type": item_type,
+        "PartitionKey": partition(normalised, item_type, strategy),
+        "RowKey": item_id.partition("_")[2],
+        "normalizedSource": normalised,
+        "displaySource": display or (display_url(address) if item_type == "url" else address),
+        "sourceHost": host_of(normalised),
+        "fetchUrl": address,
+        "contentGroupId": content_group(normalised),
+    }
+
+
 def blank_record(
     normalised: str,
     address: str,
@@ -271,32 +315,14 @@ def blank_record(
     item_id: str = "",
 ) -> dict[str, str]:
     """Return every field of a record, as of an item that was never visited; `item_id` if it is not the source's."""
-    item_id, since = item_id or ids.item_id(item_type, normalised), iso(now)
-    return {
-        **_BLANK,
-        "id": item_id,
-        "type": item_type,
-        "PartitionKey": partition(normalised, item_type, strategy),
-        "RowKey": item_id.partition("_")[2],
-        "normalizedSource": normalised,
-        "displaySource": display or (display_url(address) if item_type == "url" else address),
-        "sourceHost": host_of(normalised),
-        "fetchUrl": address,
-        "status": str(Status.PENDING),
-        "reindexRequested": "false",
-        "httpRedirectChain": "[]",
-        "httpRobotsAllowed": "true",
-        "contentGroupId": content_group(normalised),
-        "firstSeen": since,
-        "nextCrawlAt": since,
-        "crawlIntervalSeconds": str(BASE_INTERVAL_SECONDS),
-    }
+    own = own_fields(normalised, address, item_type=item_type, strategy=strategy, display=display, item_id=item_id)
+    return blank_fields(now) | own
 
 
 # ── what a visit learnt ─────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PageVisit:
     """What a visit learnt of a page that it could read."""
 
@@ -350,7 +376,7 @@ def visited_fields(visit: PageVisit) -> dict[str, str]:
 
 def redirects_json(redirects: Sequence[str]) -> str:
     """Return a chain of redirects as records have it."""
-    return json.dumps(list(redirects)) if redirects else "[]"
+    return json.dumps(list(redirects)) if redirects else NO_REDIRECTS
 
 
 def iso_of_http_date(http_date: str) -> str:

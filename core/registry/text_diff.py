@@ -1,4 +1,4 @@
-"""What changed between two versions of a text: lines that were added or removed, and the words in them that differ.
+"""Compare two versions of a text: added and removed lines, and the words in them that differ.
 
 Bounded by counted steps and not by a clock, so that the same texts always give the same answer: what would take more
 steps is shown as replaced as a whole.
@@ -9,9 +9,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import Match
 from enum import StrEnum
+
+from core.value_class import value_class
 
 MOST_LINES = 5_000
 MOST_CHARS = 500_000
@@ -33,7 +34,7 @@ class DiffKind(StrEnum):
     """Unchanged lines that are left out; the text says how many."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DiffLine:
     """A line, in parts that differ from the other version or not."""
 

@@ -1,4 +1,4 @@
-"""The history of a text: which versions it had, when, and how each is written to the store."""
+"""Encode and decode the versions of a text as they are stored."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import base64
 import binascii
 import json
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from core.registry import field_parsing
+from core.value_class import value_class
 
 MOST_EARLIER = 9
 """Versions that are remembered beside the present one."""
@@ -17,7 +18,7 @@ MOST_TEXT_BYTES = 5_000_000
 """Of a version; whatever its compressed form claims to be."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TextVersion:
     """One version of a text. Every value can be written as JSON."""
 

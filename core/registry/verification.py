@@ -1,4 +1,4 @@
-"""When and how the text of an item was last proved to be the current one.
+"""Read when and how the text of an item was last verified to be current.
 
 A visit that fails proves nothing: `lastChecked` moves, `verifiedTs` stays.
 """
@@ -6,10 +6,10 @@ A visit that fails proves nothing: `lastChecked` moves, `verifiedTs` stays.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from core.registry import field_parsing
+from core.value_class import value_class
 
 
 class VerifiedBy(StrEnum):
@@ -31,7 +31,7 @@ FIELDS = ("verifiedTs", "verifiedBy", "checkedTs", "changedTs")
 """The fields of a record that `parse` reads."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Verification:
     """The last proof of a text."""
 

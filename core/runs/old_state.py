@@ -1,4 +1,4 @@
-"""The three files that held the state of a knowledge base before there was one, and what of them goes where.
+"""Convert between the unified state and the three files that held the state of a knowledge base before it.
 
 A job file (status, phase, progress), a crawl checkpoint (ids, counts, queue) and an index checkpoint. Pure: takes and
 returns what JSON holds.
@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from core.registry import field_parsing
-from core.runs.kb_state import MOST_PENDING, CrawlState, JobState, KbMetrics, KbState, ProcessingState
+from core.runs.knowledge_base_state import MOST_PENDING, CrawlState, JobState, KbMetrics, KbState, ProcessingState
 
 ToUtc = Callable[[datetime], datetime]
 """Reads a time without a zone as the clock of the machine that wrote it did."""

@@ -1,4 +1,4 @@
-"""What a run is: its kind, its status, and the values that are stored of it.
+"""The record of a run: kind, status, counters.
 
 A run is one pass: an ingest cycle, a crawl, a reindex. It is stored in `run:<id>` and can be watched, paused, resumed
 and cancelled. Reads no clock, opens no connection.
@@ -7,13 +7,14 @@ and cancelled. Reads no clock, opens no connection.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from dataclasses import fields as dataclass_fields
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from core.registry import field_parsing
 from core.registry.record import iso
+from core.value_class import value_class
 
 COUNTERS = ("discovered", "visited", "changed", "unchanged", "gone", "failed", "excluded")
 """Counters of a run that visits items; `visited = changed + unchanged + gone + failed + excluded`."""
@@ -28,7 +29,7 @@ Word = TypeVar("Word", bound=StrEnum)
 
 
 class RunKind(StrEnum):
-    """What a run does."""
+    """Kind of a run."""
 
     INGEST = "ingest"
     """One cycle of the ingestor over the feeds that are due."""
@@ -53,7 +54,7 @@ class RunKind(StrEnum):
 
 
 class RunStatus(StrEnum):
-    """Where a run is."""
+    """Status of a run."""
 
     QUEUED = "queued"
     """Requested; no worker has begun it."""
@@ -81,7 +82,7 @@ AT_WORK = frozenset({RunStatus.RUNNING, RunStatus.PAUSING, RunStatus.CANCELLING}
 
 
 class RunPhase(StrEnum):
-    """What a run is doing, in this order."""
+    """Phase of a run, in this order."""
 
     CRAWLING = "crawling"
     PROCESSING = "processing"
@@ -93,7 +94,7 @@ ProgressCallback = Callable[[RunPhase, int, str, Mapping[str, float]], None]
 """Called with phase, percent, message and metrics, the percent never lower than before."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Run:
     """A run as it is stored."""
 
@@ -138,7 +139,7 @@ class Run:
 
     @property
     def is_open(self) -> bool:
-        """Is it not at its end?"""
+        """Whether it has not ended."""
         return self.status not in ENDED
 
     @property
@@ -147,7 +148,7 @@ class Run:
         return scope_of(self.kind, self.source, self.domain, self.mode)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FailedItem:
     """An item that failed in a run."""
 

@@ -1,13 +1,13 @@
-"""What is asked of the workers of a run, and what nobody may work on."""
+"""Requests to the workers of a run, their replies, and the scopes that are paused or cancelled."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
-from core.runs.kb_state import domain_of_source
+from core.ids import domain_of_source
 from core.runs.run import RunKind, domain_scope, scope_of, source_scope
+from core.value_class import value_class
 
 
 class RunRequest(StrEnum):
@@ -24,7 +24,7 @@ class RunRequest(StrEnum):
     """Another run has its scope."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RunReply:
     """The reply to one step."""
 
@@ -38,7 +38,7 @@ class RunReply:
     """How many items of it are remembered as failed."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BlockedScopes:
     """What is paused, what was cancelled, and the open runs by scope."""
 
@@ -47,7 +47,7 @@ class BlockedScopes:
     open_runs: Mapping[str, str]
 
     def is_paused(self, sid: str, kind: RunKind) -> bool:
-        """Is a source paused, or its domain, or all runs of this kind?"""
+        """Return whether a source is paused, or its domain, or all runs of this kind."""
         return not self.paused.isdisjoint({source_scope(sid), domain_scope(domain_of_source(sid)), str(kind)})
 
     def paused_reindexes(self, sid: str) -> list[str]:
@@ -76,5 +76,5 @@ class BlockedScopes:
         return domains if are_paused else frozenset()
 
     def is_refreshed(self, sid: str) -> bool:
-        """May jobs be sent for what is due of a source?"""
+        """Return whether jobs may be sent for what is due of a source."""
         return not self.is_paused(sid, RunKind.REFRESH) and source_scope(sid) not in self.cancelled

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.registry import field_parsing
-from core.runs.kb_state import MOST_PENDING, SECTIONS, KbState
+from core.runs.knowledge_base_state import MOST_PENDING, SECTIONS, KbState
 
 
 def field(section: str, name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from core.registry import field_parsing
 from core.runs import state_fields
-from core.runs.kb_state import MOST_PENDING, SECTIONS, KbState, StateSection
+from core.runs.knowledge_base_state import MOST_PENDING, SECTIONS, KbState, StateSection
 
 MOST_BYTES = 10_000
 """Whatever the size of the crawl."""

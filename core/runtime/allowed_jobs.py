@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -21,6 +20,7 @@ from rq.serializers import JSONSerializer
 
 from core.errors import FreshetError
 from core.runtime.queue_names import QueueName
+from core.value_class import value_class
 
 log = logging.getLogger("queue")
 
@@ -35,7 +35,7 @@ FAILURE_SECONDS = 86_400
 """How long a failed job can be looked at. RQ's default is a year."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class JobSpec:
     """One function that may run."""
 

@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -21,6 +21,7 @@ from core.errors import FreshetError, NotFound, StoreUnreachable
 from core.keys import Keys
 from core.settings import Settings, load
 from core.store import connect, redis_health
+from core.value_class import value_class
 
 TIMEOUT_SECONDS = 120.0
 T = TypeVar("T")
@@ -35,7 +36,7 @@ class OpenStore(NamedTuple):
     keys: Keys
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ApiRequest:
     """A route with its values: in the query of a GET, in the body of a POST. Empty ones are left out."""
 

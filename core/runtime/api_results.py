@@ -6,16 +6,16 @@ Articles, texts, reindexing and added URLs have types in their rooms; here are t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from core.registry.trail import NearMiss, Outcome, StationName, StationState
+from core.registry.why_trail import NearMiss, Outcome, StationName, StationState
 from core.runs.run import RunKind, RunPhase, RunStatus
 from core.search.models import MatchedPassage
+from core.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FoundPage:
     """A page that a search has found."""
 
@@ -47,7 +47,7 @@ class FoundPage:
     images: tuple[Mapping[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FoundPages:
     """One page of results."""
 
@@ -64,7 +64,7 @@ class FoundPages:
     """Names in the filters that nothing has."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ExplainedStation:
     """One station of the pipeline, and what happened there."""
 
@@ -75,7 +75,7 @@ class ExplainedStation:
     advice: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ExplainedUrl:
     """Why a URL is there, or not."""
 
@@ -92,7 +92,7 @@ class ExplainedUrl:
     nearby: tuple[NearMiss, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CategoryCounts:
     """How much a category has."""
 
@@ -101,7 +101,7 @@ class CategoryCounts:
     articles: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FeedCounts:
     """How many feeds there are, and how they are doing."""
 
@@ -111,7 +111,7 @@ class FeedCounts:
     next_due_ts: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StoreStatus:
     """How much there is, and what waits."""
 
@@ -129,7 +129,7 @@ class StoreStatus:
     waiting_for_vectors: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RunState:
     """A run, as `freshet runs` and `GET /v2/jobs` show it. Times are ISO 8601, None where there is none yet."""
 

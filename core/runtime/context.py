@@ -10,11 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 
 from core import schedule
-from core.feeds import polling
 from core.feeds.io import sample
 from core.feeds.io.feed_fetcher import FeedFetcher
 from core.feeds.io.feed_store import FeedStore
@@ -22,14 +20,15 @@ from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.io.subscribed_feeds import SubscribedFeeds
 from core.feeds.io.subscription_sync import SubscriptionSync
 from core.feeds.io.subscriptions import Subscriptions
+from core.feeds.poll_decision import PollingPolicy
 from core.keys import Keys
 from core.net.fetcher import Fetcher
 from core.net.pace_store import PaceStore
 from core.registry import decide
-from core.registry.io.articles import ArticleStore
-from core.registry.io.documents import DocumentStore
+from core.registry.io.article_store import ArticleStore
+from core.registry.io.document_store import DocumentStore
 from core.registry.io.due import DueItems
-from core.registry.io.items import ItemStore
+from core.registry.io.item_store import ItemStore
 from core.registry.io.registrar import Registrar
 from core.runs.io.run_store import RunStore
 from core.runs.io.state_saver import StateSaver
@@ -39,12 +38,13 @@ from core.settings import Settings
 from core.sources.io import read_permission
 from core.sources.io.source_items import SourceItems
 from core.sources.io.source_store import SourceStore
-from core.sources.source_state import LossLimit
+from core.sources.loss_limit import LossLimit
 from core.store import connect, redis_health
 from core.store.commit import Leases
+from core.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Context:
     """The stores, the fetcher and the parse pool of one process."""
 
@@ -72,7 +72,7 @@ class Context:
     body_slots: asyncio.Semaphore
     """How many pages may be in memory at once."""
     feed_fetcher: FeedFetcher
-    polling_policy: polling.PollingPolicy
+    polling_policy: PollingPolicy
     recheck_policy: decide.RecheckPolicy
 
 
@@ -133,7 +133,7 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
             pool=pool,
             body_slots=asyncio.Semaphore(settings.fetch_concurrency),
             feed_fetcher=FeedFetcher(fetcher, pool, settings.tracking_param_prefixes, allowed_hosts),
-            polling_policy=polling.PollingPolicy(bounds, min(polling.PollingPolicy().renew_seconds, ttls.link / 4)),
+            polling_policy=PollingPolicy(bounds, min(PollingPolicy().renew_seconds, ttls.link / 4)),
             recheck_policy=decide.RecheckPolicy(
                 base_seconds=settings.crawl_base_interval_seconds,
                 max_seconds=settings.crawl_max_interval_seconds,

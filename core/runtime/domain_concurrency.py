@@ -56,17 +56,15 @@ class GateLanes:
 class _StartGap:
     """Lets the items of a domain start one after another, so many seconds apart."""
 
-    def __init__(self, gap_seconds: float) -> None:
-        self._gap = gap_seconds
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
         self._next_at = 0.0
 
     async def wait(self) -> None:
         """Reserve the next start and wait for it."""
-        if not self._gap:
-            return
         now = asyncio.get_running_loop().time()
         at = max(now, self._next_at)
-        self._next_at = at + self._gap
+        self._next_at = at + self.seconds
         await interruptible.sleep(at - now)
 
 
@@ -88,14 +86,15 @@ async def run(
     )
 
     async def work_through(items: deque[T], gap: _StartGap) -> None:
-        while items and not should_stop() and not cancellation.is_cancelled():
+        while items:
             item = items.popleft()
-            await gap.wait()
+            if gap.seconds:
+                await gap.wait()
             async with limit:
-                if should_stop():
+                if should_stop() or cancellation.is_cancelled():
                     items.appendleft(item)
-                else:
-                    await work(item)
+                    return
+                await work(item)
 
     tasks = []
     for domain, items in domains.items():

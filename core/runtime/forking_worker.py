@@ -11,7 +11,6 @@ import logging
 import os
 import signal
 import time
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -22,13 +21,14 @@ from rq.utils import now
 from rq.worker import Worker as RqWorker
 
 from core.runtime.allowed_jobs import AllowedJob, JobRefused
+from core.value_class import value_class
 
 log = logging.getLogger("queue")
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class WorkerTiming:
     """Whole seconds, as RQ's alarms know no others; a killed worker's job is back within two minutes."""
 

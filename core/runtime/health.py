@@ -1,9 +1,9 @@
-"""Whether the deployment works: the store, the processes, the workers, and how late they are."""
+"""Decide whether the deployment is healthy: the store, the processes, the workers, and how late they are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from core.registry.io.backlog import Backlog
@@ -11,13 +11,14 @@ from core.runs.run import RunKind
 from core.runtime.process_beats import ALIVE_SECONDS, INGESTOR, TIMER, WEBHOOKS
 from core.runtime.queue_monitor import QueueState
 from core.runtime.queue_names import QueueName
+from core.value_class import value_class
 
 LATE_SECONDS = 900.0
 """What has been due for longer, with nobody alive who could do it, is not served: then the deployment is down."""
 
 
 class HealthStatus(StrEnum):
-    """How the deployment is."""
+    """Health of the deployment."""
 
     OK = "ok"
     DEGRADED = "degraded"
@@ -26,9 +27,9 @@ class HealthStatus(StrEnum):
     """The store does not answer, or work is overdue and nobody does it."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class HealthReport:
-    """How the deployment is, without names of hosts, URLs or anything else that is nobody's business."""
+    """Health of the deployment, without names of hosts, URLs or anything else that is nobody's business."""
 
     status: HealthStatus
     problems: tuple[str, ...] = ()
@@ -55,7 +56,7 @@ def unreachable(sentence: str) -> HealthReport:
     return HealthReport(HealthStatus.DOWN, (sentence,), server=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Needs:
     """Whose work there is at all."""
 

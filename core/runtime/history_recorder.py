@@ -1,4 +1,4 @@
-"""Record once a minute how the deployment is, so that the overview can show it over time."""
+"""Record metrics of the deployment once a minute, for the charts of the overview."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Say in one sentence that this Python cannot run Freshet, instead of a traceback about a missing module.
+"""Print one sentence if this Python cannot run Freshet, instead of a traceback about a missing module.
 
 Imported before anything else by every package with commands, so it uses nothing but the standard library, and only
 what old versions of Python have too.

@@ -25,7 +25,7 @@ def listen(stop: asyncio.Event) -> Iterator[None]:
 
 
 def is_stopping() -> bool:
-    """Was the run of this task asked to pause or to stop?"""
+    """Return whether the run of this task was asked to pause or to stop."""
     stop = _stop.get()
     return stop is not None and stop.is_set()
 

@@ -1,4 +1,4 @@
-"""When a job should end: its time is over, or a SIGTERM came."""
+"""Decide when a job should end: its time is over, or a SIGTERM came."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class JobLimit:
         self.ends_at = max(self.ends_at, time.monotonic() + seconds)
 
     def is_over(self) -> bool:
-        """Should the job end now?"""
+        """Return whether the job should end now."""
         return self.is_stopped or time.monotonic() > self.ends_at
 
 

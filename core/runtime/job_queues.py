@@ -111,7 +111,7 @@ class JobQueues:
         return True
 
     def is_open(self, function: str, id_words: Sequence[str]) -> bool:
-        """Does a job wait, run, or wait to be tried again?"""
+        """Return whether a job waits, runs, or waits to be tried again."""
         try:
             job = self._queue_of(function).job_class.fetch(job_id(self._settings, *id_words), self._client)
         except NoSuchJobError:

@@ -13,10 +13,9 @@ import sys
 from datetime import datetime
 from typing import TextIO
 
-from pydantic import SecretStr
-
 from core.pages.text_cleaning import printable
 from core.runtime.log_capture import CaptureHandler
+from core.secret_text import SecretStr
 from core.settings import Settings, misnamed_settings
 from core.urls import redis_url
 from core.urls.secrets import redact
@@ -113,7 +112,7 @@ def _report_misnamed_settings() -> None:
 def secret_values(settings: Settings) -> tuple[str, ...]:
     """Return every secret the settings hold, and the password inside those that are URLs; longest first."""
     secrets: set[str] = set()
-    for name in type(settings).model_fields:
+    for name in settings.names():
         value = getattr(settings, name)
         if isinstance(value, SecretStr) and (secret := value.get_secret_value()):
             secrets |= redis_url.passwords(secret) if "://" in secret else {secret}

@@ -1,17 +1,17 @@
-"""What is measured of a deployment: read by `store_monitor`, shown by `metrics`, recorded by `history_recorder`."""
+"""The values measured of a deployment: read by `store_monitor`, shown by `metrics`, recorded by `history_recorder`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from core.outputs.io.webhook_totals import WebhookTotals
 from core.registry.freshness import Freshness
 from core.registry.io.backlog import Backlog
 from core.runtime.queue_monitor import QueueState
+from core.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class MetricValues:
     """What a scrape reads from the store."""
 

@@ -1,4 +1,4 @@
-"""Parse hostile bytes in child processes that may be killed, and return what happened as a value.
+"""Parse untrusted bytes in child processes that may be killed, and return what happened as a value.
 
 No child runs until the first task. At most `processes` tasks run at once, others queue. A child that hangs or answers
 nonsense costs its own task only: the next one gets a fresh child. One that is killed costs nothing: its task is tried
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from dataclasses import dataclass
 from typing import Any, Self
 
 import msgspec
@@ -20,6 +19,7 @@ from core.models import Failed
 from core.runtime import parse_tasks
 from core.runtime.parse_process import InvalidReply, ParseProcess
 from core.runtime.parse_protocol import EXIT_MEMORY, ChildOptions, Reply, ReplyStatus, call_frame, reply_decoder
+from core.value_class import value_class
 
 DEFAULT_REGISTRY = "core.runtime.parse_tasks:TASKS"
 DEFAULT_MAX_TASKS = 5_000
@@ -32,7 +32,7 @@ START_PAUSE_SECONDS = 0.1
 FAILURE_CHARS = 300
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _ChildDeath:
     """A child that died over its task. `status` is its exit status, None if it only closed its socket."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -17,9 +17,10 @@ from core import ids
 from core.errors import FreshetError, NotAFeed
 from core.models import DiscoveredFeed, Document, Failed, FeedLinks
 from core.sources.sitemap_pages import SitemapResult, SitemapTask, read_sitemap
+from core.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ParseTask:
     """One task. `refusals` are the exceptions that it raises on purpose, with a text for people."""
 
@@ -98,7 +99,7 @@ class DocumentRequest(msgspec.Struct, frozen=True, array_like=True):
     tracking_params: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PageResult:
     """A document, or why there is none; and where the page leads, in both cases."""
 
@@ -150,7 +151,7 @@ def read_document(request: DocumentRequest) -> PageResult:
 def _result(
     read: Document | Failed, links: tuple[str, ...], is_noindex: bool, tracking_params: tuple[str, ...]
 ) -> PageResult:
-    from core.pages.extra_trackers import remove_trackers, remove_trackers_from_links
+    from core.pages.document_link_cleaning import remove_trackers, remove_trackers_from_links
 
     links = remove_trackers_from_links(links, tracking_params)
     if isinstance(read, Failed):

@@ -1,4 +1,4 @@
-"""What the overview shows: counts, runs and what needs attention at one moment, and the last day.
+"""Read what the overview shows: current counts and runs, what needs attention, and the last day.
 
 Reads counters, sizes and the first few of lists, never a whole key space.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from core.feeds.io.broken_feeds import BrokenFeed, BrokenFeeds
 from core.feeds.io.subscriptions import SAMPLE_PREFIX, Subscriptions
@@ -27,6 +26,7 @@ from core.sources.io.source_store import SourceNotice, SourceStore
 from core.store import redis_health
 from core.store.connect import Client
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 HISTORY_SECONDS = 86_400.0
 DANGER_SECONDS = 60.0
@@ -36,7 +36,7 @@ MOST_WEBHOOKS = 5
 MOST_RUNS = 10
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PipelineState:
     """The deployment at one moment."""
 

@@ -33,7 +33,7 @@ class ProcessBeats:
         self._keys = keys
 
     async def beat(self, process: str) -> None:
-        """Say that a process is alive, and forget those that have been silent for a day."""
+        """Record that a process is alive, and forget those that have been silent for a day."""
         now = await connect.now(self._client)
         async with self._client.pipeline(transaction=False) as pipe:
             pipe.zadd(self._keys.processes, {process: now})

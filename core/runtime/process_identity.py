@@ -40,7 +40,7 @@ def own_identity() -> str:
 
 
 def is_dead(identity: str) -> bool:
-    """Is this a process of this machine that does not run any more?"""
+    """Return whether this is a process of this machine that no longer runs."""
     machine, _, rest = identity.partition("|")
     pid, _, started = rest.partition("|")
     if not started or not machine or machine != _machine() or not pid.isdigit():

@@ -1,9 +1,9 @@
-"""How many jobs wait in each queue, and which workers are alive, by RQ's own registry and heartbeats."""
+"""Count the waiting jobs of each queue and the live workers, by RQ's own registry and heartbeats."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from rq.utils import utcparse
@@ -14,6 +14,7 @@ from core.settings import Settings
 from core.store.connect import Client
 from core.store.pipeline import read_many
 from core.store.rq_keys import QUEUE_HEAD
+from core.value_class import value_class
 
 IDLE_SECONDS = 30.0
 """A worker that waits for jobs beats every few seconds."""
@@ -21,7 +22,7 @@ BUSY_SECONDS = 120.0
 """One that runs a job in its own process, as embedding does, beats before and after it."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class QueueState:
     """The queues at one moment."""
 

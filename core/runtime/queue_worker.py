@@ -273,7 +273,7 @@ class QueueWorker(ForkingWorker):
         return self.timing.ttl
 
     def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
-        """Report that this worker lives. For people; a server that is away hears it later."""
+        """Report that this worker is alive. For people; a server that is away hears it later."""
         with contextlib.nullcontext() if pipeline is not None else contextlib.suppress(RedisError):
             super().heartbeat(timeout, pipeline)
 

@@ -1,19 +1,18 @@
-"""The settings in force, for people: value, default, where it came from, what it is for. Secrets are never told."""
+"""Report the settings in force: value, default, origin, purpose. Secrets are never shown."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-from pydantic import SecretStr
-
 from core.errors import SettingsError
+from core.secret_text import SecretStr
 from core.settings import ROOT, Settings, environment_values, file_values, load
 from core.urls.secrets import redact
+from core.value_class import value_class
 
 DOCS = ROOT / "docs" / "settings.md"
 UNSET, EMPTY, HIDDEN = "unset", "empty", "set, hidden"
@@ -32,7 +31,7 @@ class SettingOrigin(StrEnum):
     """The environment and `.env` say something else by now; a restart would use that."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SettingReport:
     """One setting."""
 
@@ -45,7 +44,7 @@ class SettingReport:
     """What it is for, in Markdown; empty if the documentation is not here."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SettingText:
     """What the documentation says about a setting."""
 
@@ -59,7 +58,7 @@ def settings_report(settings: Settings) -> list[SettingReport]:
     file = {name for name, value in file_values().items() if value}
     current = _current()
     reports: list[SettingReport] = []
-    for name, field in Settings.model_fields.items():
+    for name, unset in Settings.defaults().items():
         value = getattr(settings, name)
         said = texts.get(name.upper(), SettingText())
         origin = SettingOrigin.DEFAULT
@@ -69,7 +68,7 @@ def settings_report(settings: Settings) -> list[SettingReport]:
             origin = SettingOrigin.ENVIRONMENT
         elif name in file:
             origin = SettingOrigin.FILE
-        default = shown(name, field.get_default())
+        default = shown(name, unset)
         reports.append(SettingReport(name.upper(), shown(name, value), default, origin, said.section, said.text))
     return reports
 

@@ -27,7 +27,7 @@ def request_stop() -> None:
 
 
 def is_stop_requested() -> bool:
-    """Should a job in this process come to its end?"""
+    """Return whether a job in this process should come to its end."""
     return _stop_requested.is_set()
 
 

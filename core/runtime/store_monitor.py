@@ -1,11 +1,10 @@
-"""Look at a running deployment: health, metrics and the state of search. Reads counters, never a whole key space."""
+"""Read health, metrics and the state of search from a running deployment: counters, never a whole key space."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from redis.exceptions import RedisError
@@ -29,6 +28,7 @@ from core.store import connect, redis_health
 from core.store.clock import ServerClock
 from core.store.connect import Client
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 CLOCK_SECONDS = 60.0
 QUEUE_SECONDS = 1.0
@@ -41,7 +41,7 @@ INGESTED = ("polled", "links_new")
 INDEXED = ("chunks", "pages", "written")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SearchStatus:
     """How much search knows, and how fresh that is."""
 

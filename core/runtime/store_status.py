@@ -1,4 +1,4 @@
-"""Everything that the status shows, as plain values, as `scripts.status --json` and the HTTP API print them."""
+"""Collect everything that `scripts.status --json` and the HTTP API show as status, as plain values."""
 
 from __future__ import annotations
 

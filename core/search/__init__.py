@@ -1,1 +1,1 @@
-"""Chunks, ranking, results."""
+"""Search: chunking, languages, ranking, snippets, results."""

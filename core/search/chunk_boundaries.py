@@ -244,7 +244,7 @@ def _character_cuts(text: str, most: int) -> Iterator[int]:
 
 
 def _is_joined(before: str, after: str) -> bool:
-    """Tell whether two characters are seen as one: marks, joiners, skin tones, flags and tags."""
+    """Return whether two characters are seen as one: marks, joiners, skin tones, flags and tags."""
     if after.isascii():
         return False
     return (

@@ -11,13 +11,13 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from core.models import Chunk
 from core.pages.text_cleaning import content_hash, strip_unstorable, truncate
 from core.search import markdown_blocks
 from core.search.chunk_boundaries import Cutter
 from core.search.readable_address import readable_address
+from core.value_class import value_class
 
 CHUNKER_VERSION = "1"
 """Part of every chunk id and of the vector space: anything that moves cuts needs a new one."""
@@ -46,7 +46,7 @@ def count_letters(text: str) -> int:
     return len(text) if text.isascii() else len(text) + len(_WIDE_LETTER.findall(text))
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ChunkSize:
     """How long chunks are, and how that is counted."""
 

@@ -1,11 +1,11 @@
-"""Which language a text is in, and which models speak it. A page gets vectors of every model that does."""
+"""Choose the embedding models of a text by its language. A page gets vectors of every model that knows it."""
 
 from __future__ import annotations
 
 import re
 
 from core.models import Chunk
-from core.pages.stop_words import SAMPLE_CHARS, UNKNOWN_SCRIPT, language_by_stop_words
+from core.pages.language_by_stop_words import SAMPLE_CHARS, UNKNOWN_SCRIPT, language_by_stop_words
 from core.search import chunking
 from core.search.chunking import BY_LETTERS, ChunkSize
 from core.search.protocols import Embedder
@@ -36,12 +36,12 @@ def language_of(text: str, stated: str = "") -> str:
 
 
 def speaks(embedder: Embedder, language: str) -> bool:
-    """Whether a model understands a language; all do if it is not known which they understand."""
+    """Return whether a model understands a language; all do if it is not known which they understand."""
     return embedder.languages is None or (language or MAIN_LANGUAGE) in embedder.languages
 
 
 def models_of(embedder: Embedder, language: str) -> tuple[Embedder, ...]:
-    """Return the models that speak a language, the main one first; none if none does."""
+    """Return the models that know a language, the main one first; none if none does."""
     models = (embedder, embedder.companion)
     return tuple(model for model in models if model is not None and speaks(model, language))
 

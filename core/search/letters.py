@@ -1,4 +1,4 @@
-"""Letters as search compares them: without case and diacritics, and which scripts write words without spaces."""
+"""Fold letters as search compares them, without case and diacritics; tell which scripts write words without spaces."""
 
 from __future__ import annotations
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 from typing import NamedTuple
 
 from core.registry.verification import NEVER_VERIFIED, Verification
+from core.value_class import value_class
 
 LEXICAL_WEIGHT = 0.55
-"""Of the score; nDCG@10 on Cranfield through the whole product: .45 .567, .5 .570, .55 .571; words alone .535."""
+"""Of the score: the weight of words beside the main model."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class IndexedPage:
     """What search knows of an item beside its chunks."""
 
@@ -53,7 +54,7 @@ class IndexedPage:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Filters:
     """What a search is limited to; empty: everything."""
 
@@ -83,7 +84,7 @@ class Filters:
         return [[f"{kind}:{value}" for value in values] for kind, values in kinds.items() if values]
 
     def match(self, page: IndexedPage) -> bool:
-        """Whether this page is let through."""
+        """Return whether this page is let through."""
         if not all(set(page.facets).intersection(choices) for choices in self.facet_choices):
             return False
         since = -math.inf if self.since_ts is None else self.since_ts
@@ -97,6 +98,38 @@ class QueryVector(NamedTuple):
     vector: bytes
     languages: frozenset[str]
     """Of the pages that are compared with it."""
+
+
+@value_class
+class IndexQuery:
+    """What an index is asked: words, the question as the models understand it, and what the answer is limited to."""
+
+    text: str
+    vector: bytes | None = None
+    """Of the main model; None: it is not asked."""
+    filters: Filters = field(default_factory=Filters)
+    limit: int = 10
+    lexical_weight: float = 0.5
+    model_languages: frozenset[str] | None = None
+    """What the main model understands; None: all."""
+    other: QueryVector | None = None
+
+    @property
+    def has_meaning(self) -> bool:
+        """Whether any model was asked."""
+        return self.vector is not None or self.other is not None
+
+    @property
+    def understood(self) -> frozenset[str] | None:
+        """The languages in which pages can be compared with the question; None: all."""
+        if self.vector is not None and self.model_languages is None:
+            return None
+        main = self.model_languages or frozenset() if self.vector is not None else frozenset()
+        return main | (self.other.languages if self.other else frozenset())
+
+    def by_words_alone(self) -> IndexQuery:
+        """Return the same question without what the models understand."""
+        return replace(self, vector=None, other=None)
 
 
 class Hit(NamedTuple):
@@ -125,7 +158,7 @@ class Hits(list[Hit]):
         """No text has any word of the question, which may be no words at all: these few are the nearest by meaning."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ChunkText:
     """The text of a chunk. Not part of a hit: hundreds are ranked and some thirty shown, and reading costs."""
 
@@ -135,7 +168,7 @@ class ChunkText:
     types: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Query:
     """A search query with its filters and options."""
 
@@ -159,7 +192,7 @@ class Query:
         return max(self.page, 1) * self.per_page
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class MatchedPassage:
     """A snippet of a page that matches the query."""
 
@@ -175,7 +208,7 @@ class MatchedPassage:
     semantic: float
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SearchResult:
     """One page with its passages, best first, and the pages with the same text."""
 
@@ -191,7 +224,7 @@ class SearchResult:
     """When and how its text was last proved to be the current one."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SearchResponse:
     """One page of results."""
 
@@ -206,3 +239,5 @@ class SearchResponse:
     """Texts that wait for their vectors, and are found by words alone until they have them."""
     showing_results_for: str = ""
     """The question with its spelling corrected, where it was; what is in quotes is never corrected."""
+    lexical_weight: float = LEXICAL_WEIGHT
+    """Of words in the scores; the rest is that of meaning."""

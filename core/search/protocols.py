@@ -10,7 +10,7 @@ from typing import Protocol
 
 from core.errors import FreshetError
 from core.models import Chunk, VectorSpace
-from core.search.models import ChunkText, Filters, Hit, Hits, IndexedPage, QueryVector
+from core.search.models import ChunkText, Hit, Hits, IndexedPage, IndexQuery
 
 Vector = bytes
 """float32, little-endian, of length 1: what Redis keeps and what can be compared by a dot product."""
@@ -22,7 +22,7 @@ LENGTH_TOLERANCE = 0.01
 
 
 def is_unit_vector(vector: Vector, dimension: int) -> bool:
-    """Whether these bytes, which anybody may have written into Redis, are a vector of so many dimensions."""
+    """Return whether these bytes, which anybody may have written into Redis, are a vector of so many dimensions."""
     if not vector or len(vector) != 4 * dimension:
         return False
     # NaN and infinity make the length NaN or infinite, and no comparison with that is true.
@@ -115,20 +115,10 @@ class Index(Protocol):
         """Yield id, item id and version of every chunk."""
         ...
 
-    async def search(
-        self,
-        text: str,
-        vector: Vector | None,
-        filters: Filters,
-        limit: int,
-        lexical_weight: float = 0.5,
-        model_languages: frozenset[str] | None = None,
-        other: QueryVector | None = None,
-    ) -> Hits:
+    async def search(self, query: IndexQuery) -> Hits:
         """Return the best chunks, best first.
 
-        `model_languages`: what the model understands; None: all. `other`: the question as the model of other languages
-        understands it. A page in a language of neither is found by its words alone, and these then count in full.
+        A page in a language that no model understands is found by its words alone, and these then count in full.
         """
         ...
 

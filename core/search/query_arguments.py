@@ -1,14 +1,14 @@
-"""A search query from the words that people and programs write, checked."""
+"""Parse and check the arguments of a search query."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from core.errors import FreshetError
 from core.search.models import LEXICAL_WEIGHT, Filters, Query
+from core.value_class import value_class
 
 MOST_CANDIDATES = 2_000
 """How far down results are ranked: beyond the first hundred, what else words find comes after the same first ones."""
@@ -21,7 +21,7 @@ class InvalidQuery(FreshetError):
     """An argument of a search cannot be used."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class QueryArguments:
     """What may be asked; names as people write them."""
 

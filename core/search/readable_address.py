@@ -1,4 +1,4 @@
-"""What an address says in words: `blog.example.org/river-floods` of `https://blog.example.org/p/8f3a9c/river-floods`.
+"""Reduce a URL to its readable words: `blog.example.org/river-floods` of `https://blog.example.org/p/8f3a9c/river-floods`.
 
 A model reads hashes and numbers letter by letter: they take the room of words, and mean nothing.
 """

@@ -1,4 +1,4 @@
-"""A search response as plain values, as `scripts.search --json` and the HTTP API print it."""
+"""A search response as plain values, for `scripts.search --json` and the HTTP API."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def response_json(response: SearchResponse, query: Query, *, explain_at: float |
         "pending": response.pending,
         "showing_results_for": response.showing_results_for,
         "results": [
-            _result(result) | ({} if explain_at is None else {"explain": _score(result, query, explain_at)})
+            _result(result) | ({} if explain_at is None else {"explain": _score(result, response, query, explain_at)})
             for result in response.results
         ],
     }
@@ -48,11 +48,11 @@ def _result(result: SearchResult) -> dict[str, object]:
     }
 
 
-def _score(result: SearchResult, query: Query, now: float) -> dict[str, float]:
+def _score(result: SearchResult, response: SearchResponse, query: Query, now: float) -> dict[str, float]:
     best = result.passages[0]
     return {
         "lexical": best.lexical,
         "semantic": best.semantic,
-        "lexical_weight": query.lexical_weight,
+        "lexical_weight": response.lexical_weight,
         "freshness": freshness_factor(result.page, query.freshness, now),
     }

@@ -1,16 +1,16 @@
-"""From ranked chunks to results: one for each page, pages with the same text folded into one."""
+"""Build results from ranked chunks: one for each page, pages with the same text folded into one."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from core.search import highlight
-from core.search.marking import Stem, as_written, read_question
+from core.search import snippet_cutting
 from core.search.models import ChunkText, Hit, IndexedPage, MatchedPassage, SearchResult
 from core.search.plain_markdown import plain_text
+from core.search.snippet_marking import Stem, as_written, read_question
+from core.value_class import value_class
 
 PASSAGES_PER_PAGE = 3
 SNIPPET_CHARS = 280
@@ -20,7 +20,7 @@ DAY_SECONDS = 86_400.0
 _ESCAPE = re.compile(r"\\([<>()\[\]*_`#])")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Candidate:
     """A page that was found, with the best of its chunks."""
 
@@ -86,7 +86,7 @@ def build_result(
     passages = []
     for hit in first.hits:
         if chunk := texts.get(hit.chunk_id):
-            snippet, ranges = highlight.snippet(plain_text(chunk.text), question, SNIPPET_CHARS)
+            snippet, ranges = snippet_cutting.snippet(plain_text(chunk.text), question, SNIPPET_CHARS)
             headings = tuple(_ESCAPE.sub(r"\1", heading) for heading in chunk.headings)
             place, scores = (headings, chunk.level, chunk.types), (hit.score, hit.lexical, hit.semantic)
             passages.append(MatchedPassage(hit.chunk_id, *place, snippet, tuple(ranges), *scores))

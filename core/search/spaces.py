@@ -47,7 +47,7 @@ class Spaces(tuple[VectorSpace, ...]):
         return parts if start == len(vectors) else {}
 
     def has_all(self, others: Iterable[VectorSpace]) -> bool:
-        """Whether every one of these is among ours."""
+        """Return whether every one of these is among ours."""
         return all(other in self for other in others)
 
 

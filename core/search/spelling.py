@@ -1,4 +1,4 @@
-"""Which words one slip of the finger makes of a word, and how a question looks with other words in it."""
+"""Generate the words at one typing error from a word, and replace words of a query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a crawl is asked to do beside its mode: which steps, which sources, how often it tries again.
+"""The parameters of a crawl beside its mode: which steps, which sources, how many retries.
 
 These are the parameters of its run, so whoever continues it does the same. What is not said there is as it always is.
 """
@@ -6,12 +6,13 @@ These are the parameters of its run, so whoever continues it does the same. What
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
-from core.sources.domain_schema import SOURCES_SUFFIX, SourceRecord
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.step_names import ALL_STEPS, STEPS, StepName, steps_of
+from core.sources.source_record import SOURCES_SUFFIX, SourceRecord
+from core.value_class import value_class
 
 ALL = "all"
 SCOPES: Mapping[str, str] = {one.scope: str(one) for one in SharePointType}
@@ -21,7 +22,7 @@ MOST_RETRY_BATCHES = 10
 _BATCHES = "retry_batches"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CrawlParameters:
     """The parameters of one crawl."""
 
@@ -65,7 +66,7 @@ class CrawlParameters:
 
     @property
     def is_whole_crawl(self) -> bool:
-        """Does it do all steps?"""
+        """Whether it does all steps."""
         return self.steps == frozenset(ALL_STEPS)
 
     @property
@@ -94,13 +95,13 @@ class CrawlParameters:
         return replace(self, steps=frozenset(ALL_STEPS))
 
     def takes(self, record: SourceRecord) -> bool:
-        """Is this source meant?"""
+        """Return whether this source is meant."""
         is_named = self.source_id in ("", record.sid, record.sid.removeprefix(f"{record.domain}."))
         types = self.source_types
         return is_named and (types is None or f"{record.kind}{SOURCES_SUFFIX}" in types)
 
     def covers(self, other: CrawlParameters) -> bool:
-        """Does a run with these do all that another asks for?"""
+        """Return whether a run with these does all that another asks for."""
         return self.steps >= other.steps and self._takes_all_of(other)
 
     def _takes_all_of(self, other: CrawlParameters) -> bool:

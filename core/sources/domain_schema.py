@@ -1,4 +1,4 @@
-"""A domain: a named set of sources, and how each of them is stored.
+"""The schema of a domain: a named set of sources, and how each of them is stored.
 
 Pure: the nouns. `core.sources.io.source_kinds` says which kinds of sources there are, `core.sources.io.domain_file`
 reads what people write.
@@ -6,69 +6,20 @@ reads what people write.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field
 
-from core.errors import FreshetError
-from core.urls.pace import LONGEST_GAP_SECONDS, LONGEST_INTERVAL_SECONDS, hosts_of_url
+from core.sources.source_record import SOURCES_SUFFIX, SourceRecord
+from core.urls.pace import LONGEST_GAP_SECONDS, LONGEST_INTERVAL_SECONDS
 from core.urls.patterns import PathPatterns, UrlPatterns
 
 GITHUB_URL = "https://github.com"
 SLUG = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
 """Ids keep their case: `DOMAIN01` and `domain01` are two."""
-SOURCES_SUFFIX = "_sources"
-"""`web_sources` in a domain.json are sources of the kind `web`."""
 _DERIVED_CHARS = 50
-
-
-class DomainFileError(FreshetError):
-    """A domain cannot be read; the message names the place."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceRecord:
-    """One source as it is stored: everything that is needed to open it, as JSON, and no secret."""
-
-    sid: str
-    """`<domain>.<source>`: the name in all its keys."""
-    kind: str
-    """Its line in `core.sources.io.source_kinds`."""
-    domain: str
-    config: Mapping[str, Any]
-    signature: str = ""
-    """Of the command that added it, where its kind needs one (`core.sources.io.read_permission`)."""
-
-    @property
-    def gap_seconds(self) -> float | None:
-        """The gap between requests that was set for it; None: nothing was."""
-        gap = self.config.get("gap_seconds")
-        return None if gap is None else float(gap)
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The hosts for which its gap holds; none if it has no URL."""
-        return hosts_of_url(str(self.config.get("url", "")), whole_domain=self.config.get("scope") == "domain")
-
-    def to_json(self) -> str:
-        """Return one line, the same for the same source."""
-        fields = {"sid": self.sid, "kind": self.kind, "domain": self.domain, "config": dict(self.config)}
-        fields |= {"signature": self.signature} if self.signature else {}
-        return json.dumps(fields, sort_keys=True, ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote."""
-        try:
-            read = json.loads(text)
-            sid, kind, domain = (str(read[name]) for name in ("sid", "kind", "domain"))
-            return cls(sid, kind, domain, dict(read["config"]), str(read.get("signature", "")))
-        except (ValueError, KeyError, TypeError):
-            raise DomainFileError("A stored source cannot be read; add its domain again.") from None
 
 
 # ── what every source is configured with ────────────────────────────────────────────────────────

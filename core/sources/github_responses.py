@@ -1,4 +1,4 @@
-"""GitHub's REST API: names of repositories, URLs, trees, blob shas, content types, rate limits.
+"""Parse GitHub's REST API: names of repositories, URLs, trees, blob shas, content types, rate limits.
 
 Pure: bytes and headers in, values out. `core.sources.io.github` decides which requests are made.
 """

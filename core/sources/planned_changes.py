@@ -1,12 +1,14 @@
-"""What a crawl of a source with copies of its own would change, and what that would cost."""
+"""The planned changes of a crawl of a source with local copies, and what they would cost."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from core.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PlannedChanges:
     """Nothing of it was done."""
 

@@ -6,7 +6,6 @@ elements, for which `core.feeds.sitemap` reads the same files, are left aside: a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,9 @@ import msgspec
 
 from core.feeds.dates import parse_date
 from core.models import RejectedUrl
-from core.urls import trackers
+from core.urls import tracking_parameters
 from core.urls.normalise import join_url, public_url
+from core.value_class import value_class
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -41,7 +41,7 @@ class SitemapTask(msgspec.Struct, frozen=True, array_like=True):
     tracking_params: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SitemapResult:
     """Clean addresses, each once, with their `lastmod`; newest first, undated ones last."""
 
@@ -100,7 +100,7 @@ def _lines(body: bytes) -> list[Listed]:
 
 
 def _newest_first(listed: list[Listed], task: SitemapTask) -> tuple[Listed, ...]:
-    matcher = trackers.tracker_matcher(task.tracking_params)
+    matcher = tracking_parameters.tracker_matcher(task.tracking_params)
     dates: dict[str, float | None] = {}
     chars = 0
     for link, moment in sorted(listed, key=_age)[:MOST_LISTED]:

@@ -1,4 +1,4 @@
-"""Cancel a task until it has really ended.
+"""Cancel a task, again if necessary, until it has really ended.
 
 On Python 3.11 redis-py loses a cancellation that arrives together with an answer (`asyncio.wait_for` returns the
 answer instead), so that a task cancelled once may go on for ever. asyncio still counts it: `Task.cancelling()`.
@@ -17,7 +17,10 @@ REPEAT_SECONDS = 0.5
 
 
 def is_cancelled() -> bool:
-    """Was the current task cancelled, even if nothing raised it? For loops that would otherwise go on."""
+    """Return whether the current task was cancelled, even if nothing raised it.
+
+    For loops that would otherwise go on.
+    """
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

@@ -1,14 +1,14 @@
-"""The server's clock: hosts may disagree about the time, the server has one."""
+"""The clock of the Redis server, since hosts may disagree about the time."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 from core.store import connect
+from core.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ServerClock:
     """Redis TIME, asked once and carried on by our monotonic clock."""
 

@@ -40,12 +40,12 @@ _NOT_LOCAL = "non local key"
 
 
 def is_cluster(url: str) -> bool:
-    """Whether this URL names the nodes of a cluster."""
+    """Return whether this URL names the nodes of a cluster."""
     return url.startswith(("redis+cluster://", "rediss+cluster://"))
 
 
 def has_hash_tag(prefix: str) -> bool:
-    """Whether all keys with this prefix are in one slot."""
+    """Return whether all keys with this prefix are in one slot."""
     return HASH_TAG.match(prefix) is not None
 
 

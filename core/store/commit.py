@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import secrets
 import zlib
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 from typing import Any, cast
@@ -25,6 +23,7 @@ from core.store import cancellation, commit_scripts
 from core.store.connect import Client
 from core.store.grouped_calls import GroupedCalls
 from core.store.packing import packed_json
+from core.value_class import value_class
 
 Word = str | int | float
 Command = tuple[Word, ...]
@@ -51,7 +50,7 @@ def new_token() -> str:
     return secrets.token_hex(8)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Lease:
     """The right to work on something until the lease expires. Several keys may share its token."""
 
@@ -72,7 +71,7 @@ class CommitResult(StrEnum):
     """A record is not as expected; nothing was written, and the lease is still held."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Commit:
     """Commands under a lease, written only if some records are still as expected."""
 
@@ -82,7 +81,7 @@ class Commit:
     """Key, field and value of a hash, once or more; a missing field counts as `0`."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Acquisition:
     """A lease to acquire, with its crash counter and what is read in the same round trip."""
 
@@ -131,14 +130,14 @@ class Leases:
         return (lease, int(taken)), replies
 
     async def _acquire_group(self, group: Sequence[_Acquisition]) -> list[list[Any]]:
-        pipe = self._client.pipeline(transaction=False)
+        packed = [[one.lease.keys[0], one.crashes, one.lease.token, _words(one.read)] for one in group]
         limits = (str(LEASE_MILLISECONDS), str(CRASH_MEMORY_SECONDS * 1000))
-        for one in group:
-            pipe.eval(commit_scripts.ACQUIRE, 2, *one.lease.keys, one.crashes, one.lease.token, *limits)
-            for command in one.read:
-                pipe.execute_command(*command)
-        replies = iter(await pipe.execute())
-        return [list(itertools.islice(replies, 1 + len(one.read))) for one in group]
+        first = group[0].lease.keys[0]
+        reply = await self._client.eval(commit_scripts.ACQUIRE, 1, first, *limits, packed_json(packed))
+        return [
+            [taken, *map(_from_script, one.read, replies)]
+            for one, [taken, *replies] in zip(group, cast(list[list[Any]], reply), strict=True)
+        ]
 
     async def acquire_many(self, items: Sequence[str], until_text: str) -> list[tuple[Lease, int] | None]:
         """Acquire leases of registry items under one token; with each comes how many workers died over it."""
@@ -267,7 +266,7 @@ class Leases:
                 await self.renew()
 
     def holds(self, lease: Lease) -> bool:
-        """Is a lease still ours, as far as the last renewal knows?"""
+        """Return whether a lease is still ours, as far as the last renewal knows."""
         return self._held.get(lease.token, set()).issuperset(lease.keys)
 
     @property
@@ -290,6 +289,11 @@ class Leases:
             for (key, token), is_ours in zip(some, cast(list[int], reply), strict=True):
                 if not is_ours:
                     self._drop(Lease((key,), token))
+
+
+def _from_script(command: Command, reply: Any) -> Any:
+    """Return the reply as the client gives it for the command alone: a script answers with lists instead of dicts."""
+    return dict(zip(reply[::2], reply[1::2], strict=True)) if command[0] == "HGETALL" else reply
 
 
 def _without_lease(commands: Iterable[Command]) -> list[object]:

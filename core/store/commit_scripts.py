@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-# KEYS[1] lease, KEYS[2] crash counter · ARGV[1] token, ARGV[2] milliseconds, ARGV[3] TTL of the counter.
-# 0 = someone else has it; else how many workers took it since the last commit, this one included. Called again with
-# the same token, nothing is counted.
+# KEYS[1] the first lease · ARGV[1] milliseconds, ARGV[2] TTL of the crash counters, ARGV[3] a JSON list of leases, each
+# with its crash counter, its token and commands that read. One value and one reply for all: as commands of their own,
+# they would cost the client twice as much CPU time.
+# For each: 0 = someone else has it, else how many workers took it since the last commit, this one included; then the
+# replies to its commands. Called again with the same token, nothing is counted.
 ACQUIRE = """
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-if holder then return tonumber(redis.call('GET', KEYS[2]) or 1) end
-local taken = redis.call('INCR', KEYS[2])
-redis.call('PEXPIRE', KEYS[2], ARGV[3])
-return taken
+local replies = {}
+for i, one in ipairs(cjson.decode(ARGV[3])) do
+  local lease, crashes, token, commands = one[1], one[2], one[3], one[4]
+  local holder = redis.call('GET', lease)
+  local reply = {0}
+  if not holder or holder == token then
+    redis.call('SET', lease, token, 'PX', ARGV[1])
+    if holder then
+      reply[1] = tonumber(redis.call('GET', crashes) or 1)
+    else
+      reply[1] = redis.call('INCR', crashes)
+      redis.call('PEXPIRE', crashes, ARGV[2])
+    end
+  end
+  for j, command in ipairs(commands) do reply[j + 1] = redis.call(unpack(command)) end
+  replies[i] = reply
+end
+return replies
 """
 
 # KEYS leases · ARGV[1] milliseconds, then a token for each lease. Only what is still ours is renewed: 1, else 0.

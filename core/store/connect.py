@@ -6,6 +6,7 @@ Two on purpose: stores read decoded text, RQ needs its own client in bytes (docs
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import secrets
 from collections.abc import Iterable, Iterator
@@ -18,6 +19,7 @@ import redis.asyncio as redis
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import ExponentialBackoff
+from redis.driver_info import DriverInfo
 from redis.exceptions import BusyLoadingError, ReadOnlyError
 from redis.retry import Retry
 from redis.sentinel import Sentinel as SyncSentinel
@@ -146,7 +148,14 @@ def _options(settings: Settings) -> dict[str, Any]:
         # the retry of whatever is sent next.
         "health_check_interval": 0,
         "retry_on_error": [BusyLoadingError, ReadOnlyError],
+        "driver_info": _driver_info(),
     }
+
+
+@functools.cache
+def _driver_info() -> DriverInfo:
+    """Return what the server is told of redis-py; each connection would look its version up on the disk again."""
+    return DriverInfo()
 
 
 def _check_cluster(settings: Settings) -> None:

@@ -24,6 +24,7 @@ from redis.exceptions import RedisError
 
 from core.errors import StoreUnreachable
 from core.store import private_files
+from core.value_class import value_class
 
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
@@ -35,7 +36,7 @@ HELD = ["/bin/sh", "-c", 'read -r go || exit 1; exec "$@"', "up"]
 """Begin with the first line of input: if whoever starts it is killed before, no server is left with its defaults."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Wrapper:
     """A program that takes the command to run, as JSON, from the first line of its input, and files it inherits."""
 
@@ -82,7 +83,7 @@ class EmbeddedServer:
 
     @property
     def url(self) -> str:
-        """Where clients find it, password included."""
+        """URL for clients, password included."""
         return f"redis://{f':{self.password}@' if self.password else ''}127.0.0.1:{self.port}/0"
 
     def stop(self) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from redis.exceptions import ResponseError
 
 from core.keys import Keys
 from core.store.connect import Client
+from core.value_class import value_class
 
 BATCH_EVENTS = 500
 FIRST_ID = "0-0"
@@ -18,7 +18,7 @@ _ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
 _LARGEST = 2**64 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StoredEvent:
     """One event as it is in the stream."""
 
@@ -32,7 +32,7 @@ class StoredEvent:
         return order(self.id)[0] / 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StreamEnds:
     """Where the stream begins and ends."""
 
@@ -44,7 +44,7 @@ class StreamEnds:
     """Are events gone from its beginning?"""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StreamWindow:
     """The events after an id, and the counts of the stream at the same moment."""
 

@@ -1,4 +1,4 @@
-"""The event stream (docs/architecture.md#events)."""
+"""Build the commands that add events to the event stream (docs/architecture.md#events)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values the fields of stored hashes may have, by family, and which of them are damaged.
+"""The values that fields of stored hashes may have, by family, and the check for damaged ones.
 
 Only what code reads as a number, a date, JSON or one of a few words is listed; any other field may hold any text.
 """

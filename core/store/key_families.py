@@ -1,21 +1,21 @@
-"""Which family a key belongs to, and which type it must have. Read from the docstrings of `Keys`."""
+"""Find the family of a key and the type it must have, read from the docstrings of `Keys`."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 
 from core.keys import Keys
+from core.value_class import value_class
 
 _MARK = "\n"
 _TYPE = re.compile(r"(SET|ZSET|HASH|LIST|STRING|STREAM|Any type)\b")
 ANY = "any"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class KeyFamily:
     """Keys that are built alike."""
 
@@ -28,7 +28,7 @@ class KeyFamily:
     is_one_key: bool = False
 
     def has(self, key: str) -> bool:
-        """Tell whether the key is one of them."""
+        """Return whether the key is one of them."""
         if self.is_one_key:
             return key == self.head
         return len(key) >= len(self.head) + len(self.tail) and key.startswith(self.head) and key.endswith(self.tail)

@@ -1,4 +1,4 @@
-"""Put aside what is damaged, so that everything else goes on: keys of another type, and fields that cannot be read.
+"""Quarantine damaged keys and fields, so that everything else goes on.
 
 Nothing is deleted. What was quarantined stays for 30 days under `freshet:quarantine:<milliseconds>:<key>`.
 """
@@ -11,7 +11,6 @@ from typing import Any, Protocol, cast
 
 from core.keys import Keys
 from core.registry.record import Status
-from core.store import field_types
 from core.store.key_families import KeyFamilies, key_families
 
 log = logging.getLogger("store")
@@ -113,6 +112,8 @@ class Quarantine:
         log.warning("⚠️ Put aside, as it cannot be read → %s", name)
 
     async def _repair(self, name: str) -> bool:
+        from core.store import field_types  # here: what fields hold is asked only where something is damaged
+
         family = self._families.of(name)
         if family is None:
             return False
@@ -131,6 +132,8 @@ class Quarantine:
 
     async def mend_fields(self, name: str, family: str, stored: Mapping[str, str]) -> list[str]:
         """Put aside those fields of a hash that cannot be read; return them."""
+        from core.store import field_types  # as above
+
         wrong = field_types.damaged(family, stored)
         if not wrong:
             return []

@@ -118,7 +118,7 @@ def explain(error: BaseException, url: str) -> str:
 
 
 def _takes_no_writes(error: BaseException) -> bool:
-    """Is its disk full or gone? Then it refuses everything that may write, and PING as well."""
+    """Return whether its disk is full or gone. If so, it refuses everything that may write, and PING as well."""
     return isinstance(error, ResponseError) and str(error).startswith("MISCONF")
 
 

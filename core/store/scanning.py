@@ -1,4 +1,4 @@
-"""Walk over large sets, sorted sets and the key space in batches; the only module that knows how a SCAN goes on.
+"""Iterate with SCAN over large sets, sorted sets and the key space, in batches.
 
 A member that is there all the time comes at least once, and may come in two batches.
 """

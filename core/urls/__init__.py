@@ -1,1 +1,1 @@
-"""What a URL is: cleaning, identity, unwrapping, scope."""
+"""URLs: cleaning, normalisation, unwrapping, scope, secrets, pace."""

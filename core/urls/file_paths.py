@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import unquote, unquote_to_bytes
 
 from core.urls.normalise import display_url, normalise_url
+from core.value_class import value_class
 
 Kind = Literal["file", "blob", "share"]
 
@@ -28,7 +28,7 @@ _NUL = "a path with a NUL character names no file"
 _ENCODED_SLASH = re.compile(r"%2F|%5C", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FileIdentity:
     """A file's names: one to compare, one to open, one to show."""
 

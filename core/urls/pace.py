@@ -1,4 +1,4 @@
-"""The pace of requests to a host: the settings' default, and what people set for hosts, feeds and sources.
+"""Resolve the pace of requests to a host: the default of the settings, or what was set for hosts, feeds and sources.
 
 A host with a pace of its own passes a gate of its own: it does not wait for its siblings below the same registrable
 domain, and they are asked neither sooner nor later because of it. Reads nothing; `core.net.pace_store` does.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from enum import StrEnum
 
-from core.urls.normalise import host_and_port, politeness_key, registrable_domain, split_url
+from core.urls.normalise import host_and_port, politeness_key, registrable_domain, split_origin, split_url
+from core.value_class import value_class
 
 LONGEST_GAP_SECONDS = 86_400.0
 LONGEST_INTERVAL_SECONDS = 30 * 86_400.0
@@ -33,7 +34,7 @@ class PaceScope(StrEnum):
     SOURCE = "source"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PaceOption:
     """What someone set; None: nothing."""
 
@@ -46,7 +47,7 @@ class PaceOption:
 
     @property
     def is_empty(self) -> bool:
-        """Does it say nothing?"""
+        """Whether nothing is set."""
         return self == NOTHING
 
     def or_else(self, other: PaceOption) -> PaceOption:
@@ -58,7 +59,7 @@ class PaceOption:
 NOTHING = PaceOption()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StoredPace:
     """An option with what it is for and who set it."""
 
@@ -72,9 +73,9 @@ class StoredPace:
     """Of a feed or source: the hosts for which its gap holds."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class HostPace:
-    """How a host may be asked."""
+    """Limits of requests to one host."""
 
     gate: str
     """The name of the gate that its requests pass."""
@@ -103,9 +104,9 @@ class HostPace:
         return replace(self, gap_seconds=seconds)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PaceDefaults:
-    """What the settings say."""
+    """Default pace, from the settings."""
 
     gap_seconds: float = 0.0
     parallel: int | None = None
@@ -157,7 +158,7 @@ class Paces:
 
     def of_url(self, url: str) -> HostPace | None:
         """Return the pace of a URL's host; None if it has none."""
-        parts = split_url(url)
+        parts = split_origin(url)
         return self.of(parts.host, parts.port) if parts else None
 
     def of_feed(self, fid: str) -> PaceOption:
@@ -196,7 +197,7 @@ def _merged(stored: Iterable[StoredPace]) -> list[StoredPace]:
 
 
 def _gaps_by_host(merged: Iterable[StoredPace]) -> dict[str, tuple[float, PaceScope]]:
-    """Return the gaps of feeds and sources by host; where two of them speak for one host, the longer gap counts."""
+    """Return the gaps of feeds and sources by host; where two of them name one host, the longer gap counts."""
     gaps: dict[str, tuple[float, PaceScope]] = {}
     for one in merged:
         gap = one.option.gap_seconds

@@ -37,7 +37,7 @@ _PathGlob = tuple[str, ...]
 
 
 def is_hidden(name: str) -> bool:
-    """Is this a name that nobody expects to be read: `.git`, `.venv`, `node_modules`?"""
+    """Return whether this is a name that nobody expects to be read: `.git`, `.venv`, `node_modules`."""
     return name.startswith(".") or name in NOISE
 
 
@@ -65,7 +65,7 @@ class PathPatterns:
         return next((pattern for pattern, glob in pairs if _matches(glob, names)), "")
 
     def excludes_folder(self, folder: str) -> bool:
-        """Is nothing in this folder wanted, whatever is in it? Never true of the root, an empty path."""
+        """Return whether nothing in this folder is wanted, whatever is in it. Never true of the root, an empty path."""
         if not folder:
             return False
         names = folder.split("/")
@@ -74,7 +74,7 @@ class PathPatterns:
         return bool(self._included) and not any(_could_match_below(glob, names) for glob in self._included)
 
     def spells_out(self, name: str) -> bool:
-        """Does an include spell this name (`.github/**`, `.*`), rather than match it by the way (`*`)?"""
+        """Return whether an include spells this name (`.github/**`, `.*`), rather than match it by the way (`*`)."""
         return any(_name_matches(part, name) for part in self._spelt)
 
 

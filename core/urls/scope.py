@@ -8,13 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from core.models import RejectedUrl
 from core.urls import spider_traps
 from core.urls.normalise import UrlParts, clean_url, normalise_url, registrable_domain, split_url
 from core.urls.patterns import UrlPatterns
+from core.value_class import value_class
 
 
 class ScopeKind(StrEnum):
@@ -72,7 +72,7 @@ MAX_LANDINGS = 20
 OTHER_DOMAIN, ABOVE_ROOT = "another domain", "above what it covers"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RootUrl:
     """The root of a source, or where it redirects to, and what is covered from there."""
 
@@ -97,7 +97,7 @@ class RootUrl:
 
     @property
     def is_folder(self) -> bool:
-        """Is it a folder, or the first page of one?"""
+        """Whether it is a folder, or the first page of one."""
         return self.name.partition(".")[0] in ("index", "default") or self.folder.startswith(_normal_path(self.parts))
 
     def is_same_page(self, parts: UrlParts) -> bool:
@@ -106,7 +106,7 @@ class RootUrl:
         return same_path and parts.query == self.parts.query and _is_same_site(parts, self.parts)
 
     def covers(self, parts: UrlParts, kind: ScopeKind) -> bool:
-        """Does a source of this kind that starts here cover these parts?"""
+        """Return whether a source of this kind that starts here covers these parts."""
         if kind is ScopeKind.DOMAIN:
             return registrable_domain(parts.host) == self.domain
         if not _is_same_site(parts, self.parts):
@@ -117,7 +117,7 @@ class RootUrl:
         return path.startswith(self.folder) or f"{path}/" == self.folder
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Judgement:
     """What the configuration of a source says about an address."""
 
@@ -180,7 +180,7 @@ class Scope:
         return NO_DOCUMENT if _is_no_document(parts.path) else spider_traps.trap_reason(url, self._now)
 
     def judge(self, url: str, depth: int) -> Judgement | None:
-        """Say why the URL does not belong to the source, and by which rule; None: it is of another site altogether."""
+        """Return why the URL does not belong to the source, and by which rule; None: it is of another site."""
         reason, parts = self.rejection_reason(url, depth), split_url(url)
         if parts is None or registrable_domain(parts.host) not in {root.domain for root in self._roots}:
             return None
@@ -201,12 +201,12 @@ class Scope:
         return self._present.url
 
     def is_root(self, url: str) -> bool:
-        """Is it the address of the root?"""
+        """Return whether it is the address of the root."""
         parts = split_url(url)
         return parts is not None and self._root.is_same_page(parts)
 
     def is_in_landing(self, url: str) -> bool:
-        """Does it lie where the root leads now?"""
+        """Return whether it lies where the root leads now."""
         parts = split_url(url)
         return parts is not None and self._present.covers(parts, self.kind)
 
@@ -226,7 +226,7 @@ class Scope:
         return ABOVE_ROOT if self.kind is ScopeKind.SUBPAGES and is_above else ""
 
     def resembles_root(self, url: str, links: Sequence[str]) -> bool:
-        """Does the page look like what the root was, so that a temporary redirect there is more than a notice?
+        """Return whether the page looks like the former root, so that a temporary redirect there is more than a notice.
 
         It has the root's folder or its last name (`/v1.0/guide`, `/v2.0/guide`), or is a folder with pages in it
         (`/stable/`, `/1.2/`), by the links of its first page.
@@ -246,7 +246,10 @@ class Scope:
         return Scope(self.root, self.kind, include, exclude, self.max_depth, now=self._now, landings=landings)
 
     def is_in_former_landing(self, url: str) -> bool:
-        """Was it covered before the root led elsewhere? Then it is no evidence that nothing links to it any more."""
+        """Return whether it was covered before the root led elsewhere.
+
+        If so, it is no evidence that nothing links to it any more.
+        """
         parts = split_url(url)
         if parts is None or not self.landings or self.is_in_landing(url):
             return False

@@ -89,7 +89,7 @@ def without_credentials(url: str) -> str:
 
 
 def has_credentials(url: str) -> bool:
-    """Does the URL carry a user name, a password or a secret parameter?"""
+    """Return whether the URL carries a user name, a password or a secret parameter."""
     return without_credentials(url) != url
 
 
@@ -163,7 +163,7 @@ def _beside(names: Iterable[str]) -> set[str]:
 
 
 def _is_secret(name: str, value: str | None) -> bool:
-    """Is a parameter of this plain name a secret? Without a value, a suspect counts as one."""
+    """Return whether a parameter of this plain name is a secret. Without a value, a suspect counts as one."""
     if name in _NAMES or name.endswith(_ENDINGS) or name.startswith(_FAMILIES):
         return True
     is_suspect = name in _SUSPECTS or (name.endswith("token") and not name.startswith(_PAGING))

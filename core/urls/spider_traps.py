@@ -1,4 +1,4 @@
-"""Recognise spider traps: addresses that a server invents without end. Each rule has a reason, for people.
+"""Recognise spider traps: URLs that a server generates without end. Each rule has a reason, for people.
 
 A rule is only here if ordinary sites do not break it; what looks odd and is real stands in the tests. `trap_reason`
 judges one URL. Variants of one page show only over many URLs: `query_variants` is the key to count them by.
@@ -72,7 +72,7 @@ def trap_reason(url: str, now: float = 0.0) -> str:
 
 
 def _loops(segments: list[str]) -> bool:
-    """Is a run of segments followed by itself, and again? A day such as `/11/11/11` is none."""
+    """Return whether a run of segments is followed by itself, and again. A day such as `/11/11/11` is none."""
     for length in range(1, len(segments) // _LOOPS_IN_A_ROW + 1):
         for start in range(len(segments) - length * _LOOPS_IN_A_ROW + 1):
             run = segments[start : start + length]
@@ -121,5 +121,5 @@ def query_variants(url: str) -> str:
 
 
 def too_many_variants(count: int) -> bool:
-    """Are so many different queries on one `query_variants` key too many?"""
+    """Return whether so many different queries on one `query_variants` key are too many."""
     return count > MAX_VARIANTS

@@ -1,4 +1,4 @@
-"""What tools take and return where that is not what the HTTP API takes and returns."""
+"""Request and response models of tools that differ from those of the HTTP API."""
 
 from __future__ import annotations
 

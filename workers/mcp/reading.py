@@ -1,4 +1,4 @@
-"""What the tools that only read do: search, get_article, articles, why, list_sources. All of it is the HTTP API's."""
+"""The tools that only read: search, get_article, articles, why, list_sources. They call the HTTP API's handlers."""
 
 from __future__ import annotations
 

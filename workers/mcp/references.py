@@ -1,4 +1,4 @@
-"""What our messages tell people and programs to use, as an agent would call it: `GET /v2/jobs` is run_status."""
+"""Translate commands and routes in messages into tool calls: `GET /v2/jobs` is run_status."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.registry.time_text import ago
+from core.registry.time_formatting import ago
 from core.sources.io.domain_overview import DomainOverview
 from workers.mcp.models import FeedSummary, RunsAnswer, SourcesAnswer
 from workers.web.job_models import Job

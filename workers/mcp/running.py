@@ -1,4 +1,4 @@
-"""What the tools for runs do: run_status and run_control."""
+"""The tools for runs: run_status and run_control."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `python -m workers.mcp` and `freshet mcp` share. Imports the SDK only when the server starts."""
+"""Start the MCP server, for `python -m workers.mcp` and `freshet mcp`. Imports the SDK only then."""
 
 from __future__ import annotations
 

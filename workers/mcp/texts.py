@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.registry.record import iso
-from core.registry.time_text import ago
+from core.registry.time_formatting import ago
 from core.registry.verification import VerifiedBy
 from workers.mcp.models import TextPart
 from workers.web.item_models import WhyAnswer
@@ -99,5 +99,5 @@ def of_added_url(answer: AddUrlAnswer, now: float) -> str:
 
 
 def _line(text: str) -> str:
-    """Return a text of a stranger's as one line, so that it cannot look like lines of ours."""
+    """Return an untrusted text as one line, so that it cannot look like lines of ours."""
     return " ".join(text.split())

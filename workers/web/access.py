@@ -1,4 +1,4 @@
-"""Who may ask, whichever server of ours takes the request: host names, origins, the bearer token, the rate."""
+"""Access rules of every server: host names, origins, the bearer token, the rate."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class AccessRules:
         return self.is_token(given.strip()) and scheme.lower() == "bearer"
 
     def is_token(self, given: str) -> bool:
-        """Is this the API token? Compares in constant time; where there is no token, nothing is."""
+        """Return whether this is the API token. Compares in constant time; where there is no token, nothing is."""
         return bool(self._token) and hmac.compare_digest(given.encode(errors="surrogateescape"), self._token)
 
     def _check_rate(self, client: str) -> None:

@@ -1,4 +1,4 @@
-"""What the routes of categories and of OPML take and return."""
+"""Request and response models of the routes of categories and OPML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the crawler routes are asked and answer."""
+"""Request and response models of the crawler routes."""
 
 from __future__ import annotations
 

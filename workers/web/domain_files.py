@@ -1,19 +1,19 @@
-"""Take up the domain.json of a domain before a request about it is answered."""
+"""Import the edited domain.json of a domain before a request about it is answered."""
 
 from __future__ import annotations
 
 import logging
 
-from core.sources.io.domain_take_up import DomainTakeUp
+from core.sources.io.domain_file_sync import DomainFileSync
 from workers.web.routing import StoreCall
 
 log = logging.getLogger("web")
 
 
-def take_up(call: StoreCall) -> DomainTakeUp:
+def take_up(call: StoreCall) -> DomainFileSync:
     """Return what takes up files; the folders that they name have to be below FOLDER_ROOTS."""
     services = call.services
-    return DomainTakeUp(services.settings, services.client, services.keys, is_own_command=False)
+    return DomainFileSync(services.settings, services.client, services.keys, is_own_command=False)
 
 
 async def take_up_domain(call: StoreCall, domain_id: str) -> None:

@@ -1,4 +1,4 @@
-"""What the routes of domains take and return."""
+"""Request and response models of the routes of domains."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue, create_model
 
-from core.sources.domain_schema import SOURCES_SUFFIX
 from core.sources.io import source_kinds
 from core.sources.io.domain_overview import DomainOverview
+from core.sources.source_record import SOURCES_SUFFIX
 from workers.web.models import AnswerModel, DomainId, Flag, RequestModel
 
 Sources = list[dict[str, JsonValue]]

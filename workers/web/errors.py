@@ -16,9 +16,9 @@ from core.errors import FreshetError, NotFound, ParserUnavailable, StoreUnreacha
 from core.outputs.webhook_filter import InvalidWebhook
 from core.registry.io.article_list import InvalidCursor
 from core.registry.io.item_list import InvalidItemCursor
-from core.registry.moments import InvalidMoment
+from core.registry.time_parsing import InvalidMoment
 from core.search.query_arguments import InvalidQuery
-from core.sources.domain_schema import DomainFileError
+from core.sources.source_record import DomainFileError
 from core.store import redis_health
 from workers.web.models import ErrorAnswer, ErrorDetail
 
@@ -80,7 +80,7 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
 
 
 def wants_page(request: web.Request) -> bool:
-    """Does a person ask, by a browser? The API answers in JSON whoever asks."""
+    """Return whether a person asks, by a browser. The API answers in JSON whoever asks."""
     is_api = request.path.startswith(("/api/", "/v2/"))
     return not is_api and "text/html" in request.headers.get("Accept", "")
 

@@ -1,4 +1,4 @@
-"""What the routes of feeds and categories take and return."""
+"""Request and response models of the routes of feeds and categories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the routes take and return that look into a feed: before it is subscribed to, and at its entries."""
+"""Request and response models of the routes that preview a feed and list its entries."""
 
 from __future__ import annotations
 

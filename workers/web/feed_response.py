@@ -49,7 +49,10 @@ async def feed_response(request: web.Request, feed: PublishedFeed, feed_format: 
 
 
 def _has_it(request: web.Request, etag: str, updated: datetime | None) -> bool:
-    """Has the client this very feed? Where it names an ETag, its date does not count (RFC 9110, section 13.2.2)."""
+    """Return whether the client has this very feed.
+
+    Where it names an ETag, its date does not count (RFC 9110, section 13.2.2).
+    """
     known = request.if_none_match
     if known is not None:
         return any(one.value in (etag, "*") for one in known)

@@ -36,7 +36,7 @@ class FeedToken:
         self._paths = paths
 
     def opens(self, request: web.Request, path: str) -> bool:
-        """Does this request read a feed, with its token? `path`: of its route, as the table writes it."""
+        """Return whether this request reads a feed, with its token. `path`: of its route, as the table writes it."""
         if path not in self._paths or request.method not in ("GET", "HEAD"):
             return False
         given = request.query.get("token", "").encode(errors="surrogateescape")

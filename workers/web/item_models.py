@@ -1,4 +1,4 @@
-"""What the routes of items take and return."""
+"""Request and response models of the routes of items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Base classes of what requests and answers hold, and the models that several routes share."""
+"""Base classes of the request and response models, and the models that several routes share."""
 
 from __future__ import annotations
 

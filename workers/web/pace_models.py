@@ -1,4 +1,4 @@
-"""What the routes of paces and of changes of categories take and return."""
+"""Request and response models of the routes of paces and of category changes."""
 
 from __future__ import annotations
 

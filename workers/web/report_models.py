@@ -1,4 +1,4 @@
-"""What the routes of reports take and return."""
+"""Request and response models of the routes of reports."""
 
 from __future__ import annotations
 

@@ -13,8 +13,9 @@ from aiohttp import web
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
-from core.registry.moments import parse_moment
+from core.registry.time_parsing import parse_moment
 from core.store import connect
+from core.value_class import value_class
 from workers.web.parameters import read_parameters
 from workers.web.services import ServiceOpener, Services
 
@@ -27,7 +28,7 @@ ANSWER_SECONDS = 60.0
 """How long an answer may take before the client gets a 504; streams have all the time they want."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StoreCall:
     """One request, however it came: what a handler works with that only needs the stores."""
 
@@ -43,7 +44,7 @@ class StoreCall:
         return parse_moment(word, await connect.now(self.services.client), is_end=is_end) if word else None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Call(StoreCall):
     """One request over HTTP."""
 
@@ -54,7 +55,7 @@ class Call(StoreCall):
 
     @property
     def is_head(self) -> bool:
-        """Should the answer have no body?"""
+        """Whether the answer should have no body."""
         return self.http.method == "HEAD"
 
 
@@ -100,7 +101,7 @@ class Route(Generic[R]):
 
     @property
     def takes_body(self) -> bool:
-        """Does it read a body?"""
+        """Whether it reads a body."""
         return self.fields_in == "body" or self.body_type != JSON
 
     @property

@@ -1,4 +1,4 @@
-"""What a search over HTTP takes and returns."""
+"""Request and response models of search."""
 
 from __future__ import annotations
 

@@ -62,7 +62,10 @@ class AccessGuard:
         return check
 
     def _has_login(self, request: web.Request) -> bool:
-        """Has this browser logged in? That is enough to read, and for forms, which have a token of their own."""
+        """Return whether this browser has logged in.
+
+        That is enough to read, and for forms, which have a token of their own.
+        """
         is_enough = request.method in ("GET", "HEAD") or _path_of(request) in self._form_paths
         return is_enough and session.has_login(request)
 

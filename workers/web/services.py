@@ -1,11 +1,10 @@
-"""What the handlers work with: opened once, when Redis answers, and closed with the process."""
+"""The services that handlers use: opened once, when Redis answers, and closed with the process."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass
 
 from core.errors import StoreUnreachable
 from core.keys import Keys
@@ -19,6 +18,7 @@ from core.settings import Settings
 from core.store import connect, redis_health
 from core.store.cancellation import cancel_and_wait
 from core.store.event_stream import EventStream
+from core.value_class import value_class
 from workers.web.events import EventFeed
 
 FIRST_SECONDS = 1.0
@@ -27,7 +27,7 @@ MOVED_SECONDS = 2.0
 """How often a process that waits for Redis looks where it is: the first `./scripts/up` may come later."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Services:
     """The stores of this process, and what is shared between requests."""
 

@@ -1,4 +1,4 @@
-"""What the route of the throttle returns."""
+"""Response models of the throttle route."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class UntrustedHostAnswer(AnswerModel):
 
 
 class ThrottleAnswer(AnswerModel):
-    """What we wait for, and whom we do not believe."""
+    """What requests wait for, and hosts whose 304 is not believed."""
 
     waiting: list[WaitingGateAnswer]
     unreadable_robots: list[UnreadableRobotsAnswer]

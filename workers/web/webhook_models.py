@@ -1,4 +1,4 @@
-"""What the routes of webhooks take and return."""
+"""Request and response models of the routes of webhooks."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The part of doctor that touches the world."""
+"""The I/O of the doctor: read the store, report problems, repair them."""

@@ -1,4 +1,4 @@
-"""Ids without a record that a set of the registry, a source or search still names.
+"""Find and remove ids without a record that a set of the registry, a source or search still names.
 
 No pass visits such an item, and none registers it again as long as its source seems to know it; so it is removed
 everywhere, and its sources list again.
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from core.doctor.io.key_types import NOTHING, KeyTypes
 from core.keys import Keys
 from core.registry import item_keys
-from core.registry.io.remover import Remover
+from core.registry.io.removal_commands import Remover
 from core.registry.record import Status
 from core.search.io.chunk_remover import ChunkRemover
 from core.sources.io.source_store import SourceStore

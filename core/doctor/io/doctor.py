@@ -1,4 +1,4 @@
-"""Check all invariants of a store, confirm what is found by a second look, and repair it."""
+"""Check all invariants of a store, check each finding a second time, and repair it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.doctor.io.field_checks import FieldChecks
 from core.doctor.io.index_checks import IndexChecks
 from core.doctor.io.index_repair import IndexRepair
 from core.doctor.io.key_types import KeyTypes
-from core.doctor.io.lua_checks import MISPLACED, WITH_TTL, LuaChecks, counters
+from core.doctor.io.lua_check_runner import MISPLACED, WITH_TTL, LuaChecks, counters
 from core.doctor.io.queue_checks import QueueChecks
 from core.doctor.io.record_recovery import RecordRecovery
 from core.keys import Keys

@@ -1,4 +1,4 @@
-"""A check or a repair of the whole store as a run. A check writes nothing but its run, and goes on without one."""
+"""Run the doctor over the whole store as a run. A check writes nothing but its run, and goes on without one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def repair_as_run(client: Client, keys: Keys, counts: Counts, started_by: 
 async def check_as_run(
     client: Client, keys: Keys, counts: Counts, tell: Callable[[str], object], started_by: str = "script"
 ) -> AsyncIterator[GoOn]:
-    """The same for a look. A store that takes no run (it is full, read-only or damaged) is looked at all the same.
+    """Check as a run. A store that takes no run (it is full, read-only or damaged) is checked all the same.
 
     `tell` is called with a sentence then.
     """

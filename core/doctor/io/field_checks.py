@@ -1,4 +1,4 @@
-"""Find fields of records that cannot be read, and secrets in them; put the damaged aside, and cut the secrets out."""
+"""Find unreadable fields and secrets in records; quarantine the damaged fields and cut the secrets out."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from core.doctor.invariants import Finding, Problem
 from core.keys import Keys
 from core.registry import field_parsing
-from core.sources.domain_schema import DomainFileError, SourceRecord
 from core.sources.io.source_store import SourceStore
+from core.sources.source_record import DomainFileError, SourceRecord
 from core.store import field_types
 from core.store.connect import Client
 from core.store.field_types import KINDS

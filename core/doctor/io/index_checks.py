@@ -1,4 +1,4 @@
-"""Compare what the registry, the texts and the chunks say of each other; changes nothing."""
+"""Find disagreements between registry, texts and chunks; changes nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from redis.exceptions import ResponseError
 from core.doctor.invariants import FIELDS, Finding, Problem, Record, findings_of, is_known, page_problem
 from core.doctor.io.dangling_ids import DanglingIds
 from core.doctor.io.key_types import KeyTypes
-from core.doctor.io.lua_checks import MISPLACED, ORPHAN_CHUNK, LuaCheck, LuaChecks
+from core.doctor.io.lua_check_runner import MISPLACED, ORPHAN_CHUNK, LuaCheck, LuaChecks
 from core.keys import Keys
 from core.pages.text_cleaning import content_hash
 from core.registry import field_parsing
@@ -183,7 +183,7 @@ class IndexChecks:
         return findings
 
     async def is_usable(self, item_id: str) -> bool:
-        """Tell whether the texts of its chunks are there, as its record says."""
+        """Return whether the texts of its chunks are there, as its record says."""
         record, _, chunks, _ = (await self._rows([item_id]))[item_id]
         state = await self._chunk_state(item_id, chunks, field_parsing.integer(record["chunkCount"]), NO_SPACES)
         return state is not ChunkState.UNUSABLE
@@ -262,7 +262,7 @@ def _ids_in(names: Sequence[str], build: Callable[[str], str]) -> list[str]:
 
 
 def _is_local(spaces: Spaces) -> bool:
-    """Whether the vectors are those of the local models, which do not speak every language."""
+    """Return whether the vectors are those of the local models, which do not speak every language."""
     if spaces.main is None:
         return False
     from core.search.io import local_embedder  # here: the timer checks samples, mostly of stores without vectors

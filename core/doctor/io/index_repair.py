@@ -1,4 +1,4 @@
-"""Repair what the registry, the texts and the chunks say of each other, where it differs.
+"""Repair disagreements between registry, texts and chunks.
 
 Nothing is deleted that cannot be made again from its text.
 """
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from core.doctor.invariants import Finding, Problem
 from core.doctor.io.dangling_ids import DanglingIds
 from core.doctor.io.index_checks import IndexChecks
-from core.doctor.io.lua_checks import MISPLACED, ORPHAN_CHUNK, LuaChecks
+from core.doctor.io.lua_check_runner import MISPLACED, ORPHAN_CHUNK, LuaChecks
 from core.keys import Keys
 from core.registry.record import Status
 from core.search.io.chunk_remover import ChunkRemover

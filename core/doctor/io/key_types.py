@@ -1,4 +1,4 @@
-"""Which Redis type keys have, and which of them have another type than their family."""
+"""Read the Redis types of keys, and find those whose type is not that of their family."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 from core.keys import Keys
 from core.outputs.vector_store.io.openai_setup import open_existing_store
@@ -18,11 +17,12 @@ from core.sources.io.domain_folder import DomainFolders
 from core.sources.io.domain_store import DomainStore, StoredDomain
 from core.sources.sharepoint.io.storage import CrawlerStorage
 from core.store.connect import Client
+from core.value_class import value_class
 
 OPENAI = "openai"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StoreTrouble:
     """A store that could not be compared; the sentence says why."""
 
@@ -63,7 +63,7 @@ class VectorStoreChecks:
             yield StoreTrouble(domain.id, f"{domain.id}: {error}{await self._without_file(domain.id)}")
 
     async def _without_file(self, domain_id: str) -> str:
-        """Say what to do about a domain whose file somebody has deleted; empty if it is there."""
+        """Return what to do about a domain whose file somebody has deleted; empty if it is there."""
         path = DomainFolders(self._settings.persistent_storage_path).path(domain_id)
         if await asyncio.to_thread(path.exists):
             return ""

@@ -1,1 +1,1 @@
-"""The part of feeds that touches the world."""
+"""The I/O of feeds: subscriptions, polling, link sets."""

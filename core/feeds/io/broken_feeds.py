@@ -1,8 +1,7 @@
-"""The list of feeds that broke, by since when: written in the commit of each poll, so that nobody reads all feeds."""
+"""The list of broken feeds by when they broke: written in the commit of each poll, so that nobody reads all feeds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 from core.feeds.feed_state import FeedState, from_hash
@@ -10,6 +9,7 @@ from core.keys import Keys
 from core.store.commit import Command
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 AT_ONCE = 2_000
 _FIELDS = ("status", "error_since_ts", "last_poll_ts")
@@ -21,7 +21,7 @@ def listed(keys: Keys, fid: str, state: FeedState) -> Command:
     return ("ZADD", keys.feeds_broken, f"{since:.3f}", fid) if since else ("ZREM", keys.feeds_broken, fid)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BrokenFeed:
     """A feed on the list."""
 

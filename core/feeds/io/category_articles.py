@@ -1,4 +1,4 @@
-"""Take articles, with their items and failures, from one category to another or out of it, in bounded batches.
+"""Move articles, with their items and failures, to another category or out of one, in bounded batches.
 
 What is in no other category is forgotten. May be interrupted and called again.
 """
@@ -14,7 +14,7 @@ from core.feeds.io.link_store import Ttls
 from core.registry import item_keys
 from core.registry.io.article_end import ArticleEnd
 from core.registry.io.item_forgetter import ItemForgetter
-from core.registry.io.items import LeasedItem
+from core.registry.io.item_store import LeasedItem
 from core.registry.io.link_forgetter import AT_ONCE, LinkForgetter
 from core.registry.record import ARTICLES_SOURCE
 from core.store import scanning

@@ -1,9 +1,8 @@
-"""Entries of a feed that gave no article, each with the reason: why do I see nothing of this feed?"""
+"""List the entries of a feed that gave no article, each with the reason."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from core import ids
 from core.keys import Keys
@@ -12,6 +11,7 @@ from core.store import scanning
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
 from core.urls.secrets import redact, without_credentials
+from core.value_class import value_class
 
 MOST_LOOKED_AT = 5_000
 """A sitemap may list 50,000 pages; of more than this only some are looked at."""
@@ -19,7 +19,7 @@ NEWEST_FAILURES = 500
 _FIELDS = ("url", "code", "detail", "text", "http_status", "tries", "last_ts", "feed")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FailedEntry:
     """A link of a feed whose visit failed."""
 

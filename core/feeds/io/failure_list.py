@@ -1,4 +1,4 @@
-"""Links that gave no article: how many by code and by host, the newest page by page, and another try for some.
+"""List links that gave no article: counts by code and host, the newest page by page; and retry some of them.
 
 The failures are a ZSET by time. Counts and filters look at the newest thousand: what fails now is what matters.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from core.errors import FailCode
 from core.feeds.io.failed_entries import FailedEntries, FailedEntry
@@ -16,6 +15,7 @@ from core.keys import Keys
 from core.store import connect
 from core.store.connect import Client, texts
 from core.urls.normalise import host_of
+from core.value_class import value_class
 
 MOST_LOOKED_AT = 1_000
 MOST_RETRIED = 10_000
@@ -35,7 +35,7 @@ return found
 """
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FailureFilter:
     """Which failures; empty: all."""
 
@@ -43,11 +43,11 @@ class FailureFilter:
     host: str = ""
 
     def passes(self, code: str, url: str) -> bool:
-        """Is the failure one of them?"""
+        """Return whether the failure is one of them."""
         return self.code in ("", code) and (not self.host or host_of(url) == self.host.lower())
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FailurePage:
     """Some failures, newest first, and how all that were looked at are spread."""
 

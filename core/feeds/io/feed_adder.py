@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from core.errors import FeedFileError
 from core.feeds.category_names import category_slug
@@ -12,6 +11,7 @@ from core.models import DiscoveredFeed, Failed, FeedLinks, RejectedUrl
 from core.runtime.context import Context
 from core.urls.normalise import clean_url
 from core.urls.secrets import redact
+from core.value_class import value_class
 
 
 class NoFeedThere(FeedFileError):
@@ -23,7 +23,7 @@ class NoFeedThere(FeedFileError):
         """Other feeds of the same site."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FoundFeed:
     """A feed that can be subscribed to."""
 
@@ -34,7 +34,7 @@ class FoundFeed:
     others: Sequence[DiscoveredFeed]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class AddedFeed:
     """A feed that was subscribed to."""
 

@@ -1,10 +1,9 @@
-"""Lists of feeds, filtered by category, health and words, a page at a time; reads no feed that is not on the page."""
+"""List feeds, filtered by category, health and words, a page at a time; reads no feed that is not on the page."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
 
@@ -15,11 +14,12 @@ from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.store.connect import Client
+from core.value_class import value_class
 
 _fid = lru_cache(maxsize=50_000)(ids.feed_id)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FeedFilter:
     """Which feeds are wanted."""
 
@@ -30,7 +30,7 @@ class FeedFilter:
     """Words that its title or address has, all of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FeedPage:
     """Some of the feeds that were wanted, by their address without scheme and `www.`."""
 

@@ -1,8 +1,6 @@
-"""The links of a feed's last body, newest first, with what became of each."""
+"""List the links of a feed's last body, newest first, with what became of each."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from core import ids
 from core.keys import Keys
@@ -10,12 +8,13 @@ from core.registry import field_parsing
 from core.store import scanning
 from core.store.connect import Client
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 MOST_LOOKED_AT = 500
 """A sitemap may list 50,000 pages; of more than this only some are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FeedEntryState:
     """A link that a feed lists."""
 

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from core import ids
 from core.errors import FailCode, FailDetail
-from core.feeds import polling
+from core.feeds import poll_decision
 from core.feeds.feed_state import FeedChanged, FeedResponse, FeedState, FeedUnchanged, PollResult
 from core.models import STOPPED, Deferred, Failed, FeedKind, FeedLinks, Fetched, FetchRequest
 from core.net.fetcher import Fetcher
-from core.registry import http_headers, outcomes, status_table
+from core.registry import http_headers, http_status_meanings, outcomes
+from core.registry.http_status_meanings import ResponseKind
 from core.registry.outcomes import Broken, Missing
-from core.registry.status_table import ResponseKind
 from core.runtime.parse_pool import ParsePool
 from core.runtime.parse_tasks import FeedRequest
 
@@ -40,7 +40,7 @@ class FeedFetcher:
 
     async def fetch(self, state: FeedState, now: float, chance: float, max_wait_seconds: float) -> PollResult:
         """Fetch a feed; which of its links are new, only the store knows."""
-        conditional = polling.conditional_headers(state, chance)
+        conditional = poll_decision.conditional_headers(state, chance)
         fetched = await self._fetcher.fetch(
             FetchRequest(
                 url=state.address,
@@ -55,7 +55,7 @@ class FeedFetcher:
             return fetched
         if isinstance(fetched, Failed):
             return Broken(fetched)
-        match status_table.status(fetched.status).kind:
+        match http_status_meanings.status(fetched.status).kind:
             case ResponseKind.UNCHANGED if conditional:
                 return FeedUnchanged(_response(fetched, now))
             case ResponseKind.OK:
@@ -75,7 +75,7 @@ class FeedFetcher:
         feed = await self.read(fetched)
         if isinstance(feed, Failed):
             # No feed today may be one tomorrow; only a killed parse child says nothing about it at all.
-            detail = feed.detail if status_table.is_transient(feed) else FailDetail.NONE
+            detail = feed.detail if http_status_meanings.is_transient(feed) else FailDetail.NONE
             return Broken(replace(feed, detail=detail, http_status=fetched.status))
         if feed.kind is FeedKind.SITEMAP_INDEX:
             return await self._fetch_sitemaps(state, fetched, feed, now)
@@ -102,7 +102,7 @@ class FeedFetcher:
             child = await self._fetcher.fetch(FetchRequest(url=url, headers={"Accept": ACCEPT}))
             if child == STOPPED:
                 return STOPPED
-            if not isinstance(child, Fetched) or status_table.status(child.status).kind is not ResponseKind.OK:
+            if not isinstance(child, Fetched) or http_status_meanings.status(child.status).kind is not ResponseKind.OK:
                 continue
             sitemap = await self.read(child)
             if isinstance(sitemap, FeedLinks):

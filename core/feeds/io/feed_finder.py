@@ -6,7 +6,7 @@ Everything is fetched by the guarded fetcher and parsed in a child process; a ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
 from core.errors import FailCode
@@ -14,15 +14,16 @@ from core.feeds.autodiscovery import common_feed_urls
 from core.feeds.io.feed_fetcher import ACCEPT, FeedFetcher
 from core.models import Deferred, DiscoveredFeed, Failed, FeedLinks, Fetched, FetchRequest
 from core.net.fetcher import Fetcher
-from core.registry import status_table
-from core.registry.status_table import ResponseKind
+from core.registry import http_status_meanings
+from core.registry.http_status_meanings import ResponseKind
 from core.runtime.parse_pool import ParsePool
 from core.runtime.parse_tasks import DiscoveryRequest
+from core.value_class import value_class
 
 MAX_CANDIDATES = 12
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DiscoveryResult:
     """The feeds at a URL and around it."""
 
@@ -36,7 +37,7 @@ class DiscoveryResult:
     @property
     def is_dead(self) -> bool:
         """Nothing is at the URL; the feeds, if any, are others of the same site."""
-        return status_table.status(self.http_status).kind is not ResponseKind.OK
+        return http_status_meanings.status(self.http_status).kind is not ResponseKind.OK
 
 
 class FeedFinder:

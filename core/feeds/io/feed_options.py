@@ -1,4 +1,4 @@
-"""Options of feeds and hosts: an interval, a gap, how many requests at once; by command and by file.
+"""Set options of feeds and hosts, by command or by file: interval, gap, parallel requests.
 
 A command and each file keep their options apart: an import removes only what the same file set before, and what a
 command set wins over what a file says.
@@ -16,7 +16,7 @@ from core.feeds.feed_state import FeedStatus
 from core.feeds.feed_toml import FEED_OPTIONS, HOST_OPTIONS, FeedFile
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import Ttls
-from core.feeds.polling import RETRY_AFTER, interval_reason
+from core.feeds.poll_decision import RETRY_AFTER, interval_reason
 from core.keys import Keys
 from core.net.pace_store import PaceStore
 from core.settings import Settings

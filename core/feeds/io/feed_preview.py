@@ -1,4 +1,4 @@
-"""Say what a subscription would bring, without subscribing.
+"""Show what a subscription to a feed would bring, without subscribing.
 
 Nothing is written but the state of politeness: when the host was asked, and its robots.txt.
 """
@@ -6,7 +6,6 @@ Nothing is written but the state of politeness: when the host was asked, and its
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from core import ids
 from core.feeds.category_names import category_slug
@@ -17,12 +16,13 @@ from core.models import DiscoveredFeed, FeedKind, FeedLinks, RejectedUrl
 from core.runtime.context import Context
 from core.store import connect
 from core.urls.secrets import redact
+from core.value_class import value_class
 
 MOST_ENTRIES = 20
 LONGEST_WAIT_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PreviewEntry:
     """An entry of the feed, with the link as it would be stored."""
 
@@ -32,7 +32,7 @@ class PreviewEntry:
     is_new: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FeedPreview:
     """What would come of a feed."""
 

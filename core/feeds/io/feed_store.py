@@ -6,7 +6,7 @@ The schedule decides which feed is polled next; a lease keeps two ingestors from
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from core import ids
@@ -14,18 +14,19 @@ from core.feeds.feed_state import FeedState, FeedStatus, from_hash, to_hash
 from core.feeds.feed_summary import summary_of
 from core.feeds.io import broken_feeds
 from core.feeds.io.link_store import LinkStore, Ttls
-from core.feeds.polling import PollDecision
+from core.feeds.poll_decision import PollDecision
 from core.keys import Keys
 from core.net import pace_store
-from core.registry.io.articles import ArticleStore
+from core.registry.io.article_store import ArticleStore
 from core.store.commit import Command, Lease, Leases, batched
 from core.store.connect import Client, texts
 from core.store.quarantine import Quarantine
+from core.value_class import value_class
 
 CHUNK = 2_000
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LeasedFeed:
     """A feed that is ours to poll, with its stored state."""
 
@@ -40,7 +41,7 @@ class LeasedFeed:
     """False: only the last-seen times of its links are to be renewed before its next poll."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LeasedElsewhere:
     """Another ingestor holds the lease of this feed, or held it when it died; the lease expires by itself."""
 

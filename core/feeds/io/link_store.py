@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from core import ids
@@ -20,6 +19,7 @@ from core.store import scanning
 from core.store.commit import Command, Leases, batched
 from core.store.connect import Client
 from core.urls.secrets import without_credentials
+from core.value_class import value_class
 
 PRUNE_BATCH = 1_000
 
@@ -34,7 +34,7 @@ return #old
 """
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Ttls:
     """How long links, attempts and articles are kept, in seconds."""
 

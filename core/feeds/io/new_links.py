@@ -22,6 +22,7 @@ from core.store import scanning
 from core.store.commit import Command, flat
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 LATE_COMMIT_SECONDS = 900.0
 """A poll that commits late writes an earlier last-seen time; far more than the lease of a feed lasts."""
@@ -29,7 +30,7 @@ MOST_RECENT = 50_000
 """With more links seen since the last run, reading all of them in small steps is the better way."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ScanMark:
     """How far a run that came to its end has looked."""
 

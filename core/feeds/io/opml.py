@@ -1,4 +1,4 @@
-"""Subscriptions as OPML, in and out."""
+"""Import and export subscriptions as OPML."""
 
 from __future__ import annotations
 

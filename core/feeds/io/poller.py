@@ -15,14 +15,14 @@ from redis.exceptions import RedisError
 
 from core import schedule
 from core.errors import FailCode, FailDetail, ParserUnavailable
-from core.feeds import polling
+from core.feeds import poll_decision
 from core.feeds.feed_state import FeedChanged, PollResult
 from core.feeds.io import sample
 from core.feeds.io.feed_store import LeasedElsewhere, LeasedFeed
 from core.feeds.poll_report import PollEnd, PollReport, report_of
 from core.models import STOPPED, Deferred, Failed
 from core.net.network_health import NetworkHealth
-from core.registry import status_table
+from core.registry import http_status_meanings
 from core.registry.outcomes import Broken
 from core.runtime import domain_concurrency, progress
 from core.runtime.context import Context
@@ -134,14 +134,14 @@ class PollCycle:
     async def _poll(self, leased: LeasedFeed) -> None:
         if not leased.is_poll_due:
             now = self.clock.now()
-            decision = polling.renewal(leased.state, now)
+            decision = poll_decision.renewal(leased.state, now)
             await self.context.feeds.save(leased, decision, leased.categories, now)
             return
         result = await self._fetch(leased)
         if result == STOPPED:
             await self.context.feeds.release(leased)  # due as before
             return
-        is_unreached = isinstance(result, Broken) and status_table.is_unreached(result.failed)
+        is_unreached = isinstance(result, Broken) and http_status_meanings.is_unreached(result.failed)
         if not isinstance(result, Deferred):
             self.network.record(host_of(leased.state.address), not is_unreached)
         if isinstance(result, Broken) and is_unreached:
@@ -175,7 +175,7 @@ class PollCycle:
         now, url = self.clock.now(), leased.state.url
         option = (await self.context.paces.current()).of_feed(leased.fid)
         policy = replace(self.context.polling_policy, set_interval_seconds=option.interval_seconds)
-        decision = polling.decide(leased.state, result, now, random.random(), policy)
+        decision = poll_decision.decide(leased.state, result, now, random.random(), policy)
         report = report_of(url, result)
         if not await self.context.feeds.save(leased, decision, leased.categories, now, report.counts):
             self.counts["left"] += 1

@@ -1,4 +1,4 @@
-"""All subscribed feeds as one process knows them, so that a cycle with nothing to do need not read a million of them.
+"""A cache of all subscribed feeds in one process, so that an idle cycle need not read a million of them.
 
 Fewer than 20,000 are read at every cycle. More are read again when a category has more or fewer feeds than before, when
 a feed is due that is not among them (every command that subscribes makes its feed due), and hourly: a feed that someone

@@ -1,1 +1,1 @@
-"""The part of outputs that touches the world."""
+"""The I/O of outputs: republished feeds and webhook delivery."""

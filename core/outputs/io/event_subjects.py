@@ -6,7 +6,6 @@ A whole batch is read in two or three round trips. Only what is still in the sto
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from core.keys import Keys
 from core.outputs.webhook_filter import EventSubject
@@ -16,6 +15,7 @@ from core.search.io import replica_terms
 from core.store.connect import Client
 from core.store.event_stream import StoredEvent
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 RECORD_FIELDS = ("displaySource", "sources", "articleUid", "articleCategories")
 TEXT_FIELDS = ("url", "title", "abstract", "author", "image", "language", "published_ts", "categories")
@@ -23,7 +23,7 @@ SHOWN_FACTS = ("url", "title", "abstract", "author", "image", "language")
 ARTICLE_TEXT, PAGE_TEXT = "clean_text", "markdown"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LocatedSubject:
     """What an event is about, and where its text is."""
 
@@ -95,7 +95,7 @@ def _split(names: str | None) -> list[str]:
 # ── saved searches ──
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SearchableText:
     """A text as terms: lower case, stemmed in its language, without accents, as search indexes it."""
 
@@ -110,7 +110,7 @@ class SearchableText:
         return cls(f" {stemmed} ", language or "")
 
     def has_all(self, query: str) -> bool:
-        """Are all words of the query here, and its quoted phrases word for word?"""
+        """Return whether all words of the query are here, and its quoted phrases word for word."""
         wanted = replica_terms.query_terms(query, [self.language])
         is_there = all(any(f" {term} " in self.terms for term in variants) for variants in wanted.words)
         phrases = (any(f" {' '.join(words)} " in self.terms for words in variants) for variants in wanted.phrases)

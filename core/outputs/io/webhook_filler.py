@@ -11,7 +11,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from core.keys import Keys
@@ -23,6 +23,7 @@ from core.outputs.webhook_message import Message, event_message, gap_message
 from core.store.connect import Client
 from core.store.event_stream import BATCH_EVENTS, EventStream, StoredEvent, StreamWindow, order
 from core.store.packing import packed_json
+from core.value_class import value_class
 
 log = logging.getLogger("webhooks")
 
@@ -31,7 +32,7 @@ READ, REPLAY = "read_id", "replay_after"
 WRITTEN, FULL = 1, -1
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Reader:
     """One webhook that reads on from one id: what is new, or what it is sent once more."""
 
@@ -41,15 +42,15 @@ class Reader:
     after_id: str
 
     def accepts(self, event: StoredEvent) -> bool:
-        """Is this event within what is read, and of a type that is wanted?"""
+        """Return whether this event is within what is read, and of a type that is wanted."""
         return self.is_within(event) and self.webhook.filter.wants_type(event.type)
 
     def is_within(self, event: StoredEvent) -> bool:
-        """Does the replay go as far as this event? What is new has no end."""
+        """Return whether the replay goes as far as this event. What is new has no end."""
         return self.field == READ or order(event.id) < order(self.webhook.replay_before)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FillResult:
     """What a pass over all readers did."""
 
@@ -194,7 +195,7 @@ class WebhookFiller:
         return True
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ReadStep:
     """How far a reader comes with a window."""
 

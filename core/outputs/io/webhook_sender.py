@@ -11,7 +11,7 @@ import logging
 import random
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from core.keys import Keys
@@ -31,12 +31,13 @@ from core.outputs.webhook_attempts import (
     settle,
 )
 from core.outputs.webhook_message import Message
-from core.registry.time_text import span
+from core.registry.time_formatting import span
 from core.store import cancellation
 from core.store.commit import Lease, Leases
 from core.store.connect import Client
 from core.store.packing import packed_json
 from core.urls.secrets import redact
+from core.value_class import value_class
 
 log = logging.getLogger("webhooks")
 
@@ -46,7 +47,7 @@ LEASE_RETRY_SECONDS = 5.0
 LOST = "0"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class QueuedMessage:
     """A message and its place."""
 

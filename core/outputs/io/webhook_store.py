@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from core.errors import NotFound
@@ -19,6 +19,7 @@ from core.registry import field_parsing
 from core.store.connect import Client
 from core.store.event_stream import FIRST_ID, EventStream, id_before, order
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 MOST_WEBHOOKS = 1_000
 """Each has a task, and its own request under way."""
@@ -26,7 +27,7 @@ DEAD_KEPT = 1_000
 """Dead letters of a webhook; older ones are dropped."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DeadLetter:
     """A message that was given up."""
 

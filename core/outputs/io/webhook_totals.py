@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from core.keys import Keys
@@ -11,9 +11,10 @@ from core.outputs.io import webhook_scripts as scripts
 from core.outputs.webhook import WebhookStatus
 from core.registry import field_parsing
 from core.store.connect import Client
+from core.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class WebhookTotals:
     """All webhooks together."""
 

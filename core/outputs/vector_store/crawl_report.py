@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from core.runs.run import Run, RunStatus
 from core.sources.crawl_parameters import ALL, SCOPES, CrawlParameters
-from core.sources.domain_schema import SOURCES_SUFFIX
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.time_stamps import utc_text
+from core.sources.source_record import SOURCES_SUFFIX
 from core.urls.secrets import redact
+from core.value_class import value_class
 
 TYPE = CFG.PERSISTENT_STORAGE_PATH_CRAWL_REPORTS_SUBFOLDER
 """What the ids of these reports begin with, and their folder."""
@@ -27,7 +27,7 @@ _NAME = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ReportName:
     """The name of a report tells what it is about."""
 
@@ -61,7 +61,7 @@ class ReportName:
         return cls(moment.timestamp(), match["domain"], match["scope"], match["mode"])
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CrawledSource:
     """The crawl of one source, as far as there was one."""
 
@@ -73,7 +73,10 @@ class CrawledSource:
 
 
 def is_reported(run: Run) -> bool:
-    """Does a run get a report at its end? Not a single step, not a crawl by schedule, not a part of another."""
+    """Return whether a run gets a report at its end.
+
+    Not a single step, not a crawl by schedule, not a part of another.
+    """
     return not run.parent and run.mode in ("full", "incremental") and CrawlParameters.of(run.parameters).is_whole_crawl
 
 

@@ -1,4 +1,4 @@
-"""What has to happen to each item in the vector store: `files_map.csv` compared with `vectorstore_map.csv`."""
+"""Decide what to do with each item in the vector store: `files_map.csv` compared with `vectorstore_map.csv`."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def change_of(file: FileRow, row: VectorStoreRow | None, *, is_full: bool = Fals
 
 
 def has_new_version(file: FileRow, row: VectorStoreRow) -> bool:
-    """Is its size or time another than when it was embedded?"""
+    """Return whether its size or time differs from when it was embedded."""
     return file.file_size != row.file_size or file.last_modified_utc != row.last_modified_utc
 
 
 def has_moved(file: FileRow, row: VectorStoreRow) -> bool:
-    """Is its name or place another than when it was embedded?"""
+    """Return whether its name or place differs from when it was embedded."""
     return file.filename != row.filename or file.file_relative_path != row.file_relative_path
 
 
@@ -73,7 +73,7 @@ def subfolder_of(file_relative_path: str) -> str:
 
 
 def failed_folder_sentence(count: int) -> str:
-    """Say how many files cannot be found by searching, where it says why, and what to do."""
+    """Return a sentence: how many files cannot be found by searching, where it says why, and what to do."""
     files = "1 file is" if count == 1 else f"{count} files are"
     return (
         f"{files} in {CFG.PERSISTENT_STORAGE_PATH_FAILED_SUBFOLDER}; {VectorStoreRow.file_name} says why. What changes "
@@ -106,7 +106,7 @@ def renamed_row(file: FileRow, row: VectorStoreRow) -> VectorStoreRow:
 
 
 def uploaded_since(row: VectorStoreRow, ts: float) -> bool:
-    """Was it uploaded at this time or later?"""
+    """Return whether it was uploaded at this time or later."""
     uploaded = timestamp_of(row.uploaded_utc)
     return uploaded is not None and 0 < ts <= uploaded
 

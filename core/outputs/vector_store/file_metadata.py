@@ -43,7 +43,7 @@ def updated(known: Entry, entry: Entry) -> Entry:
 
 
 def is_recorded(row: VectorStoreRow) -> bool:
-    """Is the file of a row embedded? Only then it has an entry."""
+    """Return whether the file of a row is embedded: only then it has an entry."""
     return bool(row.openai_file_id and row.embedded_utc)
 
 

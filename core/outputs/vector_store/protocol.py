@@ -1,4 +1,4 @@
-"""What every vector store can do; `io/openai_store.py` and `io/redis_store.py` are two."""
+"""The protocol of vector stores; `io/openai_store.py` and `io/redis_store.py` implement it."""
 
 from __future__ import annotations
 

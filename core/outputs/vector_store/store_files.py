@@ -1,12 +1,13 @@
-"""The files of a vector store, as any store tells them."""
+"""The files of a vector store, as values that every store returns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from core.errors import FreshetError, NotFound
+from core.value_class import value_class
 
 
 class FileStatus(StrEnum):
@@ -20,7 +21,7 @@ class FileStatus(StrEnum):
     """Listed, and yet its bytes were deleted from the global storage: it has to be uploaded again."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StoredFile:
     """A file in a vector store."""
 
@@ -34,7 +35,7 @@ class StoredFile:
     """`domain`, `source_id`, `unique_id`, `content_hash`, `generation`, and the place: `filename`, `url`."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class UploadRequest:
     """A local file that a store should have."""
 
@@ -49,7 +50,7 @@ class UploadRequest:
     attributes: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class UploadResult:
     """What became of an upload: a file id, or why there is none."""
 
@@ -61,7 +62,7 @@ class UploadResult:
     """Would the store refuse the same bytes again? Otherwise the next run may have more luck."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BegunUpload:
     """An upload that was begun; a killed process may have left it in the global storage, and no map names it."""
 

@@ -1,13 +1,14 @@
-"""What can be wrong between the map files of a domain and its vector store."""
+"""The kinds of differences between the map files of a domain and its vector store."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from core.outputs.vector_store.embed_changes import EmbedChange, change_of, embedded_row
 from core.outputs.vector_store.store_files import FileStatus, StoredFile
 from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
+from core.value_class import value_class
 
 _GONE = (FileStatus.MISSING, FileStatus.FAILED, FileStatus.CANCELLED)
 
@@ -22,7 +23,7 @@ class StoreProblem(StrEnum):
     UNNAMED = "a file of ours in the vector store, of something that there is no longer"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StoreFinding:
     """One thing that is wrong."""
 

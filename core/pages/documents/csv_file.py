@@ -13,9 +13,9 @@ from itertools import islice
 from lxml import etree
 
 from core.models import Document
-from core.pages.blocks import MAX_TEXT_CHARS, tree_to_blocks
 from core.pages.documents.file_document import build_file_document, decode_text, truncation_note
 from core.pages.documents.file_type import FileKind
+from core.pages.text_blocks import MAX_TEXT_CHARS, tree_to_blocks
 from core.pages.text_cleaning import truncate
 
 MAX_ROWS = 5_000

@@ -80,7 +80,7 @@ class _Gzip:
             data = self._stream.unused_data
 
     def _begins(self, data: bytes) -> bool:
-        """Does a member begin here? Data that is too short to tell is kept for the next call."""
+        """Return whether a member begins here. Data that is too short to tell is kept for the next call."""
         if data.startswith(_MEMBER):
             return True
         if _MEMBER.startswith(data):

@@ -56,7 +56,7 @@ def extract_file(
 def _page(body: bytes, name: str, content_type: str, url: str, main_text: bool, links: bool) -> Extraction:
     from core.pages.extract import extract_page
 
-    # A path is no address: its folders say nothing about block pages and sites.
+    # A path is no address: its folders say nothing about wall pages and sites.
     address = url if url.startswith(("http://", "https://")) else ""
     stated = http_headers.charset(content_type)
     kind = f"text/html; charset={stated}" if stated else "text/html"

@@ -10,7 +10,12 @@ from typing import NamedTuple
 
 from core.feeds import encoding
 from core.models import Document, TextSource
-from core.pages.blocks import (
+from core.pages.boilerplate import choose_abstract
+from core.pages.charset import decode_page
+from core.pages.documents.file_type import file_stem
+from core.pages.extraction_result import EXTRACTOR_VERSION
+from core.pages.language import guess_language
+from core.pages.text_blocks import (
     MAX_TEXT_CHARS,
     TextBlock,
     TextBlockKind,
@@ -18,11 +23,6 @@ from core.pages.blocks import (
     blocks_to_text,
     lines_to_blocks,
 )
-from core.pages.boilerplate import choose_abstract
-from core.pages.charset import decode_page
-from core.pages.documents.file_type import file_stem
-from core.pages.extraction_result import EXTRACTOR_VERSION
-from core.pages.language import guess_language
 from core.pages.text_cleaning import collapse_whitespace, content_hash, strip_unstorable, truncate
 
 MAX_TITLE_CHARS = 500

@@ -89,7 +89,7 @@ def refusal_sentence(body: bytes, name: str, content_type: str = "") -> str:
 
 
 def is_meant_as_text(name: str, content_type: str = "") -> bool:
-    """Does the ending of the name, or our own type, say how to read it? Other text may be data."""
+    """Return whether the ending of the name, or our own type, says how to read it. Other text may be data."""
     return _ending(name) in ENDINGS or _stated(content_type) == CODE_TYPE
 
 

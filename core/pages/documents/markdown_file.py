@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from core.feeds.dates import parse_date
 from core.models import Document
-from core.pages.blocks import MAX_TEXT_CHARS, TextBlock, html_to_blocks, parse_fragment
 from core.pages.documents.file_document import (
     FileProperties,
     build_file_document,
@@ -19,9 +18,11 @@ from core.pages.documents.file_document import (
     paragraph_blocks,
     truncation_note,
 )
+from core.pages.html_blocks import html_to_blocks, parse_fragment
 from core.pages.lxml_page import LxmlPage
 from core.pages.metadata import PageMetadata
 from core.pages.outlinks import collect_outlinks
+from core.pages.text_blocks import MAX_TEXT_CHARS, TextBlock
 from core.pages.text_cleaning import strip_unstorable
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from core.errors import FailCode
 from core.models import Document, Failed
-from core.pages.blocks import MAX_TEXT_CHARS
 from core.pages.documents.file_document import (
     FileProperties,
     build_file_document,
@@ -24,6 +23,7 @@ from core.pages.documents.file_document import (
     truncation_note,
 )
 from core.pages.extraction_result import unreadable
+from core.pages.text_blocks import MAX_TEXT_CHARS
 from core.pages.text_cleaning import collapse_whitespace, strip_unstorable
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from lxml import etree
 
 from core.feeds.dates import parse_date
 from core.models import Document, Failed
-from core.pages.blocks import html_to_blocks, parse_fragment
 from core.pages.documents.file_document import FileProperties, build_file_document
 from core.pages.extraction_result import unreadable
+from core.pages.html_blocks import html_to_blocks, parse_fragment
 from core.pages.text_cleaning import strip_unstorable
 
 MAX_BYTES = 100_000_000

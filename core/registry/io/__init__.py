@@ -1,1 +1,1 @@
-"""The part of registry that touches the world."""
+"""The I/O of the registry: visits, stores, lists, removal, cleanup."""

@@ -15,7 +15,7 @@ from core.pages.extraction_result import EXTRACTOR_VERSION
 from core.registry import outcomes
 from core.registry.io.body_reader import ParsedBody
 from core.registry.io.commit_buffer import VisitReport
-from core.registry.io.items import LeasedItem
+from core.registry.io.item_store import LeasedItem
 from core.registry.io.registrar import item_id_of
 from core.registry.outcomes import Changed, Moved
 from core.registry.record import Item, PageVisit

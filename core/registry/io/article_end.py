@@ -1,4 +1,4 @@
-"""End an item's article: its TTL is over, which fires no event, or it was removed.
+"""End an item's article, because its TTL is over (which fires no event) or because it was removed.
 
 A page that another source lists too falls back to its own text, or is read again at once. Any other item becomes Gone:
 out of search, not due, restorable by a reindex, and purged when its link is no longer remembered as attempted.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from core.keys import Keys
-from core.registry.io.items import ItemStore, LeasedItem
-from core.registry.io.remover import Remover
+from core.registry.io.item_store import ItemStore, LeasedItem
+from core.registry.io.removal_commands import Remover
 from core.registry.record import ARTICLES_SOURCE, Item, Status, iso
 from core.store.commit import Command, Commit, CommitResult, Leases, flat
 from core.store.connect import Client

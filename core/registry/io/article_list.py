@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from core.errors import FreshetError
 from core.keys import Keys
@@ -16,6 +16,7 @@ from core.registry import field_parsing, verification
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
 from core.urls.normalise import host_of
+from core.value_class import value_class
 
 MOST_ARTICLES = 1_000
 """On one page of the list."""
@@ -37,7 +38,7 @@ class InvalidCursor(FreshetError):
     """A cursor is none of ours."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ArticleFilter:
     """What a list is limited to; empty: every article."""
 
@@ -50,7 +51,7 @@ class ArticleFilter:
     until_ts: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ArticleSummary:
     """An article without its text. Every value can be written as JSON."""
 
@@ -83,7 +84,7 @@ class ArticleSummary:
     """The last visit, also one that failed."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ArticleListPage:
     """Some articles, and where the list goes on."""
 

@@ -1,4 +1,4 @@
-"""What waits: due items and feeds, how long the oldest has been overdue, and texts without vectors.
+"""Measure the backlog: due items and feeds, how long the oldest has been overdue, and texts without vectors.
 
 Reads counts and the first members of sorted sets, never a whole one. What is paused does not count as overdue.
 """
@@ -6,7 +6,7 @@ Reads counts and the first members of sorted sets, never a whole one. What is pa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from core.keys import Keys
@@ -14,13 +14,14 @@ from core.registry import field_parsing
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 FIRST_TIME = 1_000_000_000
 """Earlier scores were set by hand and mean `now`, not a time since which something is overdue."""
 INGEST_SCOPE = "ingest"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Backlog:
     """The backlog at one moment."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
@@ -11,17 +10,18 @@ from core import ids
 from core.errors import FailCode
 from core.models import Document, Failed, Fetched
 from core.pages.documents.file_type import FileKind, file_kind
-from core.registry.io.items import LeasedItem
+from core.registry.io.item_store import LeasedItem
 from core.registry.record import Item
 from core.runtime.context import Context
 from core.runtime.parse_tasks import DocumentRequest, PageRequest, PageResult
 from core.urls.normalise import split_url
+from core.value_class import value_class
 
 LONG = (FileKind.PDF, FileKind.DOCX)
 """Whole books; they may take longer than pages."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ParsedBody:
     """What was read from a body."""
 

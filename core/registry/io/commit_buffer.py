@@ -1,4 +1,4 @@
-"""Decided visits that are not written yet: many results in one commit.
+"""Buffer decided visits, so that many results are written in one commit.
 
 A refresh in which nothing changed is a thousand small decisions; written one by one they would cost more than the
 requests. They wait for seconds at most, however slow the visits are, and a stop writes what was decided before it.
@@ -18,13 +18,14 @@ from redis.exceptions import RedisError
 from core.errors import FailCode
 from core.registry import decide, outcomes
 from core.registry.decide import Decision, RecheckPolicy, VisitContext, VisitResult
-from core.registry.io.items import LeasedItem
+from core.registry.io.item_store import LeasedItem
 from core.registry.outcomes import Broken, Excluded, Missing, Moved, Outcome, Parked
 from core.runs.io.run_tally import RunTally
 from core.runtime.context import Context
 from core.store import cancellation
 from core.store.clock import ServerClock
 from core.store.commit import Command, Commit, CommitResult
+from core.value_class import value_class
 
 log = logging.getLogger("refresh")
 
@@ -35,7 +36,7 @@ AGAIN_SECONDS = 2.0
 """An alias whose target has no text yet is visited again after this."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Progress:
     """One item is done, for whoever watches."""
 
@@ -106,10 +107,12 @@ class CommitBuffer:
         """Keep visits for the next commit, which comes when there are enough of them or after some seconds."""
         self._visits += visits
         self.decided += len(visits)
-        if len(self._visits) >= VISITS_PER_COMMIT or (self._late and self._late.done()):
+        if self._late and self._late.done():
             await self.flush()
+        elif len(self._visits) >= VISITS_PER_COMMIT:
+            await asyncio.shield(self._in_background(VISITS_PER_COMMIT))
         elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(COMMIT_SECONDS, self._start_late)
+            self._start_timer()
 
     async def flush(self) -> None:
         """Write everything that waits."""
@@ -127,19 +130,23 @@ class CommitBuffer:
         with contextlib.suppress(RedisError, OSError):  # whatever interrupted us is reported already
             await cancellation.finish(self.flush())
 
+    def _start_timer(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(COMMIT_SECONDS, self._start_late)
+
     def _start_late(self) -> None:
         self._timer = None
         if self._late is None:
             self._late = self._in_background()
 
-    def _in_background(self) -> asyncio.Task[None]:
-        task = asyncio.ensure_future(self._write_all())
+    def _in_background(self, fewest: int = 1) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(self._write_all(fewest))
         task.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody may be left to ask
         return task
 
-    async def _write_all(self) -> None:
+    async def _write_all(self, fewest: int) -> None:
+        """Write while at least so many wait. What is decided during a commit fills the next one, up to the timer."""
         async with self._writing:
-            while self._visits:
+            while len(self._visits) >= fewest:
                 some, self._visits = self._visits[:VISITS_PER_COMMIT], self._visits[VISITS_PER_COMMIT:]
                 self._being_written = len(some)
                 try:
@@ -150,6 +157,8 @@ class CommitBuffer:
                     raise
                 finally:
                     self._being_written = 0
+            if self._visits and self._timer is None:
+                self._start_timer()
 
     async def _write(self, visits: Sequence[DecidedVisit]) -> None:
         """Write one commit; what was forced, listed or embedded meanwhile is decided once more."""
@@ -233,9 +242,10 @@ class CommitBuffer:
 
     def _report(self, written: Sequence[DecidedVisit]) -> None:
         """Count and log what was written: each page at debug level, one line for all failures of the commit."""
-        for visit in written:
+        self.counts.update(str(visit.decision.count) for visit in written)
+        self.counts["visited"] += len(written)
+        for visit in written if self._watch or log.isEnabledFor(logging.DEBUG) else ():
             item, decision = visit.leased.item, visit.decision
-            self.counts.update((str(decision.count), "visited"))
             if self._watch:
                 self._watch(Progress(item.id, item.source, decision.count, decision.event == "item.gone"))
             log.debug(_LINES[decision.count], decision.fields.get("errorMessage", ""), item.fetch_url)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 from core.keys import Keys
@@ -20,6 +20,7 @@ from core.store.connect import Client, texts
 from core.store.packing import packed_json
 from core.store.pipeline import read_many
 from core.urls.pace import Paces
+from core.value_class import value_class
 
 LOOK = 5_000
 """How many of the oldest one pick looks at; a host's items beyond its share are skipped."""
@@ -156,7 +157,7 @@ return taken
 """
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class HostShares:
     """How many items of one host are picked at once."""
 
@@ -222,7 +223,7 @@ class DueItems:
         return int(await self._client.eval(_TAKE_BACK, 1, self._keys.due(source), *map(str, words)))
 
     async def has_unvisited(self, item_ids: Sequence[str], since: float) -> bool:
-        """Has nobody visited one of these since then?"""
+        """Return whether one of these has not been visited since then."""
         commands = [("HGET", self._keys.item(item_id), "checkedTs") for item_id in item_ids]
         return any(field_parsing.timestamp(one) < since for one in await read_many(self._client, commands))
 

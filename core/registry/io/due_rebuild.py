@@ -111,7 +111,10 @@ class DueRebuild:
 
 
 def _is_right(score: float | None, wanted: float | None, now: float) -> bool:
-    """Is an item due when its record says so? Records have whole seconds; a job holds back what it works on."""
+    """Return whether an item is due when its record says so.
+
+    Records have whole seconds; a job holds back what it works on.
+    """
     if score is None or wanted is None:
         return score is None and wanted is None
     is_held = wanted <= now < score <= now + HOLD_SECONDS

@@ -1,4 +1,4 @@
-"""Forget a page by any of its names, or a feed with what it alone listed."""
+"""Find what `freshet forget` names, and forget it: a page by any of its names, or a feed with what it alone listed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history in Redis: one entry a minute, whoever writes it."""
+"""Store the history in Redis: one entry a minute, whichever process writes it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Everything about one item: its record, its sources, its text in short, its chunks."""
+"""Read everything about one item: its record, its sources, a summary of its text, its chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -16,6 +15,7 @@ from core.registry.verification import Verification
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
 from core.urls.secrets import redact
+from core.value_class import value_class
 
 SHOWN_CHARS = 400
 MOST_SAME = 50
@@ -24,7 +24,7 @@ HIDDEN_FIELDS = frozenset({"fileSignature", "forcedBy"})
 """Fields of a record that are nobody's business."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TextSummary:
     """A stored text in short."""
 
@@ -38,7 +38,7 @@ class TextSummary:
     published_ts: float
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SameText:
     """Another article with the same text."""
 
@@ -49,7 +49,7 @@ class SameText:
     """It had the text before this one."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ItemDetails:
     """One item."""
 

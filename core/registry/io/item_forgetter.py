@@ -1,4 +1,4 @@
-"""Forget items, sources and domains with everything that belongs to them.
+"""Delete items, sources and domains with all their data, because a person asked to forget them.
 
 May be interrupted and called again. With `dry_run` everything is counted and nothing is written.
 """
@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass, field
 
 from core.errors import FreshetError
 from core.keys import Keys
-from core.registry.io.cleanup import PURGED
-from core.registry.io.items import ItemStore, LeasedItem
-from core.registry.io.remover import RemovableItem, Remover
+from core.registry.io.item_store import ItemStore, LeasedItem
+from core.registry.io.periodic_cleanup import PURGED
+from core.registry.io.removal_commands import RemovableItem, Remover
 from core.registry.record import ARTICLES_SOURCE, iso
 from core.runs.io.run_store import RunStore
 from core.runs.run import RunStatus, source_scope

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from core.errors import FreshetError
 from core.keys import Keys
@@ -17,6 +16,7 @@ from core.registry.record import Status, listing_sources
 from core.registry.verification import Verification
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 MOST_ITEMS = 1_000
 """On one page of the list."""
@@ -35,7 +35,7 @@ class InvalidItemCursor(FreshetError):
     """A cursor is none of ours."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ItemFilter:
     """What a list is limited to; empty: every item."""
 
@@ -46,7 +46,7 @@ class ItemFilter:
     with_images: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ListedItem:
     """An item without its text."""
 
@@ -69,7 +69,7 @@ class ListedItem:
     verification: Verification
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ItemListPage:
     """Some items, and where the list goes on."""
 
@@ -78,7 +78,7 @@ class ItemListPage:
     """For the next page; empty: there are no more."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _IdSet:
     """A key that holds ids of items."""
 

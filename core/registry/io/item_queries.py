@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from core import ids
+from core.ids import domain_of_source
 from core.keys import Keys
 from core.models import RejectedUrl
 from core.pages.extraction_result import EXTRACTOR_VERSION
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status, listing_sources
-from core.runs.kb_state import domain_of_source
 from core.store import scanning
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
 from core.urls import file_paths
 from core.urls.normalise import clean_url, normalise_url, public_url
-from core.urls.trackers import tracker_matcher
+from core.urls.tracking_parameters import tracker_matcher
+from core.value_class import value_class
 
 _UID = re.compile(r"[0-9a-f]{16}")
 _WEB = re.compile(r"https?:", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ResolvedName:
     """The item and article that a name stands for; empty where nothing is known."""
 
@@ -33,7 +33,7 @@ class ResolvedName:
     """Of an article, an alias or a link."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ItemSummary:
     """What a selection needs to know of an item."""
 

@@ -1,4 +1,4 @@
-"""A large backlog of new links, shared with RQ workers on any host.
+"""Share a large backlog of new links with RQ workers on any host.
 
 Links are sent as jobs of some hundred. Whoever sent them takes jobs back from the end of the queue and visits their
 links itself, while workers take them from the front: without a worker everything is done here, with many nearly nothing
@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from core.registry import field_parsing
 from core.runtime.job_queues import JobQueues
 from core.settings import Settings
 from core.urls.secrets import has_credentials
+from core.value_class import value_class
 
 Links = Mapping[str, Sequence[str]]
 
@@ -25,7 +25,7 @@ LINKS_PER_JOB = 200
 POLL_SECONDS = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LinkBatch:
     """The links of one job."""
 

@@ -1,4 +1,4 @@
-"""Forget links of feeds: their members of link sets, their articles and aliases, and that they were attempted.
+"""Delete links of feeds: their members of link sets, their articles and aliases, and that they were attempted.
 
 May be interrupted and called again. With `dry_run` everything is counted and nothing is written.
 """
@@ -11,7 +11,7 @@ from core import ids
 from core.feeds.io.subscriptions import Subscriptions
 from core.registry.io.article_end import ArticleEnd
 from core.registry.io.item_forgetter import ItemForgetter
-from core.registry.io.remover import RemovableItem
+from core.registry.io.removal_commands import RemovableItem
 from core.registry.record import ARTICLES_SOURCE
 from core.store import connect, scanning
 from core.store.commit import Command, batched

@@ -1,4 +1,4 @@
-"""New links visited as a run of the canonical fetcher. Without new links there is no run."""
+"""Visit new links as a run of the canonical fetcher. Without new links there is no run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from core.models import LinkResult
-from core.registry.io.visitor import Visitor
+from core.registry.io.batch_visitor import Visitor
 from core.runs.io.pass_run import PassProgress, open_pass
 from core.runs.io.run_tally import RunTally
 from core.runs.io.run_worker import RunWorker

@@ -1,4 +1,4 @@
-"""What is special about the first visit of a link: how it begins, which item its page is, how it is committed.
+"""The first visit of a link: how it begins, which item its page becomes, how it is committed.
 
 Everything in between (fetch, read, outcome, decision) is the same for every item, see `visit_engine`.
 """
@@ -16,9 +16,9 @@ from typing import TypeVar
 from core import ids, schedule
 from core.errors import FailCode, FailDetail
 from core.models import STOPPED, Deferred, Document, Failed, Fetched, Link, LinkResult, RejectedUrl
-from core.registry import field_parsing, outcomes, status_table
+from core.registry import field_parsing, http_status_meanings, outcomes
 from core.registry.decide import Decision
-from core.registry.io.items import LeasedItem
+from core.registry.io.item_store import LeasedItem
 from core.registry.outcomes import Broken, Changed, Excluded, Missing, Outcome, Parked
 from core.registry.record import ARTICLES_SOURCE, Item, blank_record
 from core.runs.run import FailedItem
@@ -27,7 +27,7 @@ from core.store.clock import ServerClock
 from core.store.commit import Command, Commit, CommitResult, Lease
 from core.urls.normalise import clean_url, normalise_url
 from core.urls.secrets import has_credentials, without_credentials
-from core.urls.trackers import tracker_matcher
+from core.urls.tracking_parameters import tracker_matcher
 
 log = logging.getLogger("canon")
 T = TypeVar("T")
@@ -198,7 +198,7 @@ class LinkVisits:
         assert link is not None
         assert isinstance(outcome, Missing | Broken | Excluded | Parked)
         failed = outcomes.to_failure(outcome)
-        can_retry = status_table.is_transient(failed) and not isinstance(outcome, Parked)
+        can_retry = http_status_meanings.is_transient(failed) and not isinstance(outcome, Parked)
         wait = schedule.link_retry_seconds(link.earlier_tries) if can_retry else None
         retry_at = None if wait is None else schedule.retry_at(now, wait, failed.retry_after_seconds)
         commands = self._context.articles.fail(link, failed, link.earlier_tries + 1, retry_at, now)

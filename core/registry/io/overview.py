@@ -1,9 +1,8 @@
-"""Counts over the whole store, for `status` and `up --once`; reads only."""
+"""Count what the whole store has, for `status` and `up --once`; reads only."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from core.keys import Keys
@@ -12,12 +11,13 @@ from core.search.io.embed_queue import EmbedQueue
 from core.store import connect
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 SAMPLED_ARTICLES = 20
 FAILURES_READ = 500
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Failure:
     """One link that gave no article."""
 

@@ -1,4 +1,4 @@
-"""Tell which items of a reindex nobody visits now, and what goes on with them."""
+"""Find the items of a reindex that are paused, and what they wait for."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PausedItems:
         return found
 
     def is_run_paused(self, run: Run) -> bool:
-        """Is the run paused, or all reindexing? Then everything waits, whatever lists it."""
+        """Return whether the run is paused, or all reindexing. If so, everything waits, whatever lists it."""
         return not self._blocked.paused.isdisjoint({run.scope, str(run.kind)})
 
     def sentence(self, run: Run | None, items: int) -> str:

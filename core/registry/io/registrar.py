@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from core import ids
+from core.ids import domain_of_source
 from core.keys import Keys
 from core.models import Ref, RejectedUrl
-from core.registry.record import URLS_SOURCE, Status, blank_record, iso
-from core.runs.kb_state import domain_of_source
+from core.registry.record import URLS_SOURCE, Status, blank_fields, iso, own_fields
 from core.store.commit import flat, new_token
 from core.store.connect import Client
 from core.store.events import EVENTS_KEPT
 from core.store.packing import packed_json
 from core.urls import file_paths, secrets
 from core.urls.normalise import normalise_url, public_url
-from core.urls.trackers import Trackers, tracker_matcher
+from core.urls.tracking_parameters import Trackers, tracker_matcher
+from core.value_class import value_class
 
 MOST_PAGES = 10_000_000
 _KNOWN = "s"
@@ -30,8 +30,9 @@ _QUERY = re.compile(r"\?|%3F", re.IGNORECASE)
 
 # KEYS[1] refs, KEYS[2] due, KEYS[3] seen, KEYS[4] items by status Pending, KEYS[5] by status Gone
 # ARGV[1] JSON: source, now, iso, most, revives, believes, force, token, must_exist, events, events_kept, kb (empty: the
-# source belongs to none), state (its key), documents (how their keys begin), entries
-# (id, record key, partition key, depth, version, record, address, display).
+# source belongs to none), state (its key), documents (how their keys begin), template (a key that is there for a
+# moment, while this runs), blank (the fields that all new records share), entries
+# (id, record key, partition key, depth, version, own fields, address, display).
 # Of several spellings of one address the least is fetched, and the shortest way counts as depth: so whatever order
 # items are listed in, the registry is the same. A visited item keeps its address, to which its validators belong.
 # Returns for each: n = new to the source, m = known and its content has changed, s = known, f = the source is full.
@@ -39,8 +40,41 @@ _REGISTER = """
 local call = redis.call
 local request = cjson.decode(ARGV[1])
 local answers = {}
+-- A new record is a copy of one with the fields that they all have, and its own fields: the server copies every word
+-- of a command for its log, and fifty blank fields for each item took most of its time.
+local blank
+local function make_record(key, own)
+  if not blank then
+    call('HSET', request.template, 'addedTs', request.now, unpack(request.blank))
+    blank = call('DUMP', request.template)
+    call('DEL', request.template)
+  end
+  call('RESTORE', key, 0, blank)
+  call('HSET', key, unpack(own))
+end
+-- What new items need beside their records is written for many at once, for the same reason.
+local refs, due, seen, pending, partitions, held = {}, {}, {}, {}, {}, 0
+-- Items of this batch that were listed by it, with their depth.
+local new = {}
+local function write_held()
+  local depths = {}
+  for _, id in ipairs(refs) do
+    depths[#depths + 1] = new[id]
+    depths[#depths + 1] = id
+  end
+  if #depths > 0 then call('ZADD', KEYS[1], unpack(depths)) end
+  if #due > 0 then call('ZADD', KEYS[2], unpack(due)) end
+  if #seen > 0 then call('ZADD', KEYS[3], 'GT', unpack(seen)) end
+  if #pending > 0 then call('SADD', KEYS[4], unpack(pending)) end
+  for partition, members in pairs(partitions) do call('SADD', partition, unpack(members)) end
+  refs, due, seen, pending, partitions, held = {}, {}, {}, {}, {}, 0
+end
+local function hold(list, ...)
+  for _, word in ipairs({...}) do list[#list + 1] = word end
+end
 -- Due now, and the record says so.
 local function make_due(key, id, ...)
+  if new[id] then return end
   local words = {...}
   for _, word in ipairs({'CH', request.now, id}) do words[#words + 1] = word end
   if call('ZADD', KEYS[2], unpack(words)) > 0 then call('HSET', key, 'nextCrawlAt', request.iso) end
@@ -69,22 +103,38 @@ local function count_known(key, id, sources)
 end
 local is_removed = request.must_exist ~= '' and call('HEXISTS', request.must_exist, 'config') == 0
 for _, entry in ipairs(request.entries) do
-  local id, key, partition, depth, version, record, address, display = unpack(entry)
-  local is_listed = call('ZSCORE', KEYS[1], id)
+  local id, key, partition, depth, version, own, address, display = unpack(entry)
+  local is_listed = new[id] or call('ZSCORE', KEYS[1], id)
   local answer = 's'
   if is_removed or (not is_listed and not has_room()) then
     answer = 'f'
   else
-    if call('EXISTS', key) == 0 then
-      call('HSET', key, unpack(record))
-      call('SADD', partition, id)
-      call('SADD', KEYS[4], id)
+    local is_fresh = call('EXISTS', key) == 0
+    if is_fresh then
+      make_record(key, own)
+      if is_listed then -- its record was lost
+        call('HSET', key, 'sources', '')
+        call('HDEL', key, 'addedTs')
+      end
+      partitions[partition] = partitions[partition] or {}
+      hold(partitions[partition], id)
+      hold(pending, id)
     elseif call('HGET', key, 'crawlAttempts') == '0' and address < call('HGET', key, 'fetchUrl') then
       call('HSET', key, 'fetchUrl', address, 'displaySource', display)
     end
     if not is_listed then
       answer = 'n'
       room = room - 1
+      if is_fresh then
+        hold(due, request.now, id)
+      else
+        make_due(key, id)
+        call('HSET', key, 'addedTs', request.now)
+      end
+      new[id] = depth
+      hold(refs, id)
+    end
+    if answer == 'n' and not is_fresh then
       local sources = call('HGET', key, 'sources') or ''
       if not string.find(',' .. sources .. ',', ',' .. request.source .. ',', 1, true) then
         call('HSET', key, 'sources', sources == '' and request.source or sources .. ',' .. request.source)
@@ -93,10 +143,8 @@ for _, entry in ipairs(request.entries) do
           count_known(key, id, sources)
         end
       end
-      call('HSET', key, 'addedTs', request.now)
-      call('ZADD', KEYS[1], depth, id)
-      make_due(key, id)
-    elseif tonumber(is_listed) > depth then
+    elseif is_listed and tonumber(is_listed) > depth then
+      new[id] = new[id] and depth
       call('ZADD', KEYS[1], depth, id)
     end
     if is_listed and request.revives and call('HGET', key, 'status') == 'Gone' then
@@ -119,7 +167,7 @@ for _, entry in ipairs(request.entries) do
         call('HSET', key, 'verifiedTs', request.now, 'verifiedBy', 'listing')
       end
     end
-    call('ZADD', KEYS[3], 'GT', request.now, id)
+    hold(seen, request.now, id)
     if request.force and call('HGET', key, 'forcedBy') ~= request.token then
       call('HINCRBY', key, 'reindexGeneration', 1)
       call('HSET', key, 'reindexRequested', 'true', 'forcedBy', request.token)
@@ -127,12 +175,15 @@ for _, entry in ipairs(request.entries) do
     end
   end
   answers[#answers + 1] = answer
+  held = held + 1
+  if held == 1000 then write_held() end
 end
+write_held()
 return table.concat(answers)
 """
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Registered:
     """What became of a batch of refs, each by item id."""
 
@@ -143,7 +194,7 @@ class Registered:
     """The source was full."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Listing:
     """How a source's refs are registered."""
 
@@ -182,12 +233,10 @@ class Registrar:
         entries: list[list[object]] = []
         for ref in dict.fromkeys(refs):
             normalised, address, display = _identity(ref)
-            record = blank_record(
-                normalised, address, now, item_type=ref.type, strategy=self._strategy, display=display
-            )
-            item_id, partition = record["id"], self._keys.partition(record["PartitionKey"])
-            shown = (record["fetchUrl"], record["displaySource"])
-            entries.append([item_id, self._keys.item(item_id), partition, ref.depth, ref.version, flat(record), *shown])
+            own = own_fields(normalised, address, item_type=ref.type, strategy=self._strategy, display=display)
+            item_id, partition = own["id"], self._keys.partition(own["PartitionKey"])
+            shown = (own["fetchUrl"], own["displaySource"])
+            entries.append([item_id, self._keys.item(item_id), partition, ref.depth, ref.version, flat(own), *shown])
         if not entries:
             return Registered()
         source = listing.source
@@ -206,6 +255,8 @@ class Registrar:
             "kb": domain_of_source(source),
             "state": self._keys.kb_state(domain_of_source(source)),
             "documents": self._keys.document(""),
+            "template": self._keys.item("template"),
+            "blank": flat(blank_fields(now) | {"sources": source}),
             "entries": entries,
         }
         pending, gone = (self._keys.status(str(status)) for status in (Status.PENDING, Status.GONE))

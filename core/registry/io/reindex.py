@@ -1,4 +1,4 @@
-"""Reindex items: select what someone means, count it, make it due, and send the first jobs.
+"""Reindex items: select them, count them, make them due, and send the first jobs.
 
 The registry is marked first, then the workers are woken; what no job names the timer picks up, so nothing is lost
 where nobody listens.
@@ -16,6 +16,7 @@ from redis.exceptions import RedisError
 
 from core.errors import FreshetError, NotFound
 from core.feeds.io.link_store import FailedLinks
+from core.ids import domain_of_source
 from core.keys import Keys
 from core.registry.io.due import DueItems
 from core.registry.io.item_queries import ItemQueries, one_domain_of
@@ -24,7 +25,6 @@ from core.registry.io.paused_items import PausedItems
 from core.registry.io.reindex_items import ReindexItems, open_reindex
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
 from core.runs.io.run_store import RunStore
-from core.runs.kb_state import domain_of_source
 from core.settings import Settings
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.source_store import SourceStore
@@ -32,13 +32,14 @@ from core.store import connect
 from core.store.commit import Leases, new_token
 from core.store.connect import Client
 from core.urls.secrets import redact
+from core.value_class import value_class
 
 ROOT = Path("/")
 MOST_JOBS = 10
 """More would only wait in the queue: the timer picks up the rest."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ReindexRequest:
     """Which items to reindex, by one of the first fields, and how."""
 
@@ -68,7 +69,7 @@ class Selection:
 
 @dataclass(slots=True)
 class SelectionCounts:
-    """How much a selection is."""
+    """Number of selected items."""
 
     items: int = 0
     requests: int = 0
@@ -92,9 +93,9 @@ class MarkedDue:
     paused: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ReindexResult:
-    """What a request has set going."""
+    """The result of a reindex request."""
 
     items: int
     """Items that are due now."""

@@ -1,4 +1,4 @@
-"""What is left of a reindex, and the run that it is.
+"""Open the run of a reindex, and track the items that are left of it.
 
 `run:<id>:items` holds what is left, by when it was asked for. The commit of a visit takes an item out; one that another
 run has visited since counts as `elsewhere`. So `discovered = visited + elsewhere + what is left`, also after a kill.
@@ -12,7 +12,7 @@ from typing import cast
 
 from core.keys import Keys
 from core.registry.io.due import DueItems
-from core.registry.io.items import ItemStore
+from core.registry.io.item_store import ItemStore
 from core.runs.io.run_store import TTL_SECONDS, RunStore
 from core.runs.run import COUNTERS, Run, RunKind
 from core.store import scanning

@@ -1,15 +1,14 @@
-"""A job's part in a reindex: it visits a batch of its items. The last one that finds nothing left ends the run."""
+"""Visit a batch of a reindex's items, as one job of its run. The last job that finds nothing left ends the run."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from core.registry.io.batch_visitor import Visitor
 from core.registry.io.item_queries import ItemQueries, one_domain_of
 from core.registry.io.paused_items import waiting_for
 from core.registry.io.reindex_items import ReindexItems, open_reindex
-from core.registry.io.visitor import Visitor
 from core.runs.io.run_tally import RunTally
 from core.runs.io.run_worker import RunWorker
 from core.runs.run import Run, RunPhase, RunStatus
@@ -19,11 +18,12 @@ from core.sources.io.open_sources import OpenSources
 from core.store import cancellation
 from core.store.clock import ServerClock
 from core.store.commit import new_token
+from core.value_class import value_class
 
 log = logging.getLogger("refresh")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StartedReindex:
     """What someone's own job has asked for."""
 

@@ -7,7 +7,6 @@ does, so nothing is lost where nobody listens.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from pathlib import Path
 
 from redis.exceptions import RedisError
@@ -20,7 +19,7 @@ from core.feeds.io.subscriptions import SAMPLE_PREFIX
 from core.keys import Keys
 from core.models import Failed, Ref, RejectedUrl
 from core.net.address_guard import Guard
-from core.registry.io.articles import ArticleStore
+from core.registry.io.article_store import ArticleStore
 from core.registry.io.due import DueItems
 from core.registry.io.item_queries import ItemQueries, ResolvedName
 from core.registry.io.paused_items import PausedItems
@@ -35,7 +34,8 @@ from core.store import connect
 from core.store.commit import Leases, new_token
 from core.store.connect import Client
 from core.urls.secrets import redact
-from core.urls.trackers import tracker_matcher
+from core.urls.tracking_parameters import tracker_matcher
+from core.value_class import value_class
 
 _REASONS = {
     "empty": "it is empty",
@@ -51,9 +51,9 @@ class UrlRefused(FreshetError):
     """A URL is not taken; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class AddedUrl:
-    """What became of a URL."""
+    """The result of adding a URL."""
 
     id: str
     """Its item id; an article gets a record under it when it is stored."""

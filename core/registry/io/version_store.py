@@ -1,4 +1,4 @@
-"""Versions of texts in Redis: what a text was before it changed.
+"""Store earlier versions of texts in Redis.
 
 The present version is in the registry record and is not stored twice, so a text that never changes costs nothing.
 The texts of earlier versions are kept only where snapshots are (SNAPSHOT_DAYS).
@@ -6,7 +6,6 @@ The texts of earlier versions are kept only where snapshots are (SNAPSHOT_DAYS).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 from core.keys import Keys
@@ -24,11 +23,12 @@ from core.registry.text_versions import (
 from core.store.commit import Command
 from core.store.connect import Client
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 _FIELDS = ("title", "text_len", "markdown")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TextHistory:
     """The versions of a text, newest first."""
 

@@ -1,4 +1,4 @@
-"""One visit of anything, top to bottom: fetch, read, outcome, decide, commit. The only place where these meet.
+"""Visit one item: fetch, read, outcome, decide, commit. The only place where these steps are put together.
 
 The first visit of a feed's link, a refresh, a page of a crawl and a forced reindex all come through here. An article
 is an item whose first visit also writes the article hash (`link_visits`).
@@ -18,16 +18,17 @@ from core.models import STOPPED, Deferred, Document, Failed, Fetched, Link
 from core.net.fetcher import BodySlot
 from core.net.network_health import NetworkHealth
 from core.pages.extraction_result import EXTRACTOR_VERSION
-from core.registry import article_fields, decide, field_parsing, outcomes, status_table
+from core.registry import article_fields, decide, field_parsing, http_status_meanings, outcomes
+from core.registry.decide import TextAction
+from core.registry.http_status_meanings import ResponseKind
 from core.registry.io.aliases import AliasFinder
 from core.registry.io.body_reader import BodyReader, ParsedBody
 from core.registry.io.commit_buffer import CommitBuffer, DecidedVisit, VisitReport
-from core.registry.io.deletion_guard import DeletionGuard
-from core.registry.io.items import LeasedItem
+from core.registry.io.item_store import LeasedItem
 from core.registry.io.link_visits import LinkVisits
+from core.registry.io.loss_guard import LossGuard
 from core.registry.outcomes import Broken, Changed, Excluded, Outcome, Parked, Unchanged
 from core.registry.record import ARTICLES_SOURCE, PageVisit
-from core.registry.status_table import ResponseKind
 from core.runtime.context import Context
 from core.sources.io.link_follower import LinkFollower
 from core.sources.io.open_sources import OpenSources
@@ -63,7 +64,7 @@ class VisitEngine:
         self._links = links
         self._reader = BodyReader(context)
         self._link_follower = LinkFollower(context, open_sources, clock, is_run=is_run)
-        self._guard = DeletionGuard(context, open_sources, clock, is_run=is_run)
+        self._guard = LossGuard(context, open_sources, clock, is_run=is_run)
         self._alias_finder = AliasFinder(context, clock, self._link_follower, self._visit_now)
         self._unreached: list[tuple[LeasedItem, Source, Failed]] = []
         self._postponed: Counter[str] = Counter()
@@ -71,7 +72,8 @@ class VisitEngine:
 
     async def visit(self, leased: LeasedItem) -> None:
         """Visit one item and hand its result to the commit; hosts not reached wait for `settle_unreached`."""
-        leased = await self._revive(leased)
+        if leased.item.is_forced:
+            leased = await self._revive(leased)
         source = await self._open_sources.for_item(leased.item, leased.via)
         item = leased.item
         # An article whose TTL is over is not fetched again; the cleanup ends its item.
@@ -84,7 +86,8 @@ class VisitEngine:
         if leased.deaths >= schedule.MAX_CRASHES:  # a force resets the count
             report = VisitReport(leased, Parked(leased.deaths))
         else:
-            report = await self._alias_finder.confirm(leased, source) or await self._fetch(leased, source)
+            report = await self._alias_finder.confirm(leased, source) if item.alias_of else None
+            report = report or await self._fetch(leased, source)
         if report is not None:
             await self._settle(report, source)
 
@@ -113,7 +116,7 @@ class VisitEngine:
         item, conditional = leased.item, self._validators(leased)
         # A snapshot is made of the plain body, and a known page compares it; else the parse child unpacks it.
         keep_packed = leased.is_first_visit and source.is_built_in and not self._context.settings.snapshot_days
-        async with BodySlot(self._context.body_slots, keep_packed=keep_packed) as slot:
+        with BodySlot(self._context.body_slots, keep_packed=keep_packed) as slot:
             answer = await source.fetch(item, conditional, slot)
             if isinstance(answer, Fetched) and answer.status == 304 and not (conditional and item.has_text):
                 # Some caches answer 304 unasked: once more, bypassing them.
@@ -121,8 +124,8 @@ class VisitEngine:
             if isinstance(answer, Deferred):
                 await self._postpone(leased, answer)
                 return None
-            is_unreached = isinstance(answer, Failed) and status_table.is_unreached(answer)
-            self.network.record(host_of(item.fetch_url), was_reached=not is_unreached)
+            is_unreached = isinstance(answer, Failed) and http_status_meanings.is_unreached(answer)
+            self.network.record(host_of(item.fetch_url) if is_unreached else "", was_reached=not is_unreached)
             if isinstance(answer, Failed) and is_unreached:
                 self._unreached.append((leased, source, answer))
                 return None
@@ -169,7 +172,7 @@ class VisitEngine:
             return VisitReport(leased, outcome)
         if isinstance(outcome, Unchanged):
             return await self._unchanged(leased, source, answer, outcome)
-        if isinstance(outcome, Broken) and status_table.failure(outcome.failed).kind is ResponseKind.FORBIDDEN:
+        if isinstance(outcome, Broken) and http_status_meanings.failure(outcome.failed).kind is ResponseKind.FORBIDDEN:
             return await self._forbidden(leased, source, answer, outcome)
         if outcome is not None:
             return VisitReport(leased, outcome)
@@ -314,7 +317,9 @@ class VisitEngine:
         elif source.state.root_id == leased.item.id:
             policy = policy.capped(policy.base_seconds)
         decision = decide.decide(leased.item, outcome, now, chance, policy, visit_context)
-        commands = [*report.commands, *await self._context.documents.apply(leased, decision, outcome, now)]
+        commands = list(report.commands)
+        if decision.text is not TextAction.KEEP or leased.article:
+            commands += await self._context.documents.apply(leased, decision, outcome, now)
         commands += self._guard.consequences(leased.item, source, decision, now)
         return DecidedVisit(leased, outcome, policy, visit_context, chance, decision, commands)
 
@@ -342,6 +347,6 @@ class VisitEngine:
 
 
 def _has_feed_text(leased: LeasedItem) -> bool:
-    """Is the stored text the feed's own, because the page kept it from us?"""
+    """Return whether the stored text is the feed's own, because the page could not be read."""
     article = leased.article
     return article.get("text_source") == "feed" and article.get("status") == "success"

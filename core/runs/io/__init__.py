@@ -1,1 +1,1 @@
-"""The part of runs that touches the world."""
+"""The I/O of runs: open, control and list them; save the state of knowledge bases."""

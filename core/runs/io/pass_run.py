@@ -1,4 +1,4 @@
-"""The run of a pass that processes make by themselves: an ingest cycle, a canonical run, a migration, the doctor.
+"""Open and continue the runs of background passes: ingest cycle, canonical run, migration, doctor.
 
 It is opened when there is something to do; an open one is continued. Several processes may work on it: the last one
 ends it. Counters are raised with each heartbeat, all that belong together in one step.

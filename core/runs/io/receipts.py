@@ -1,4 +1,4 @@
-"""Receipts: a digest over the result of a crawl, so that two of them can be shown to be equal.
+"""Compute receipts: a digest over the result of a crawl, so that two crawls can be shown to be equal.
 
 `<items>:<hex>`: how many items the source has, and the sum, modulo 2^256, of sha256 over `<item id> <content hash>` of
 each. The order does not matter, so a million items need no sorting, and the way on which the result came does not show.

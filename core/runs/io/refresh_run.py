@@ -1,11 +1,11 @@
-"""A refresh job's part in the run of its source: a refresh of its own, or the crawl that is open."""
+"""Join a refresh job to the run of its source: a refresh of its own, or the crawl that is open."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.ids import domain_of_source
 from core.runs.io.run_worker import RunWorker
-from core.runs.kb_state import domain_of_source
 from core.runs.run import Run, RunKind, RunStatus
 from core.runs.run_request import RunRequest
 from core.runtime.context import Context

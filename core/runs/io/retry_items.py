@@ -1,4 +1,4 @@
-"""Make what failed in a run due again: items, feeds or links, whatever the run works on."""
+"""Make the failures of a run due again: items, feeds or links, whatever the run works on."""
 
 from __future__ import annotations
 

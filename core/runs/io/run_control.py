@@ -1,10 +1,9 @@
-"""Pause, resume, cancel, retry and start runs. What scripts, the API and `core.api` offer is here."""
+"""Pause, resume, cancel, retry and start runs, for scripts, the API and `core.api`."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from core.errors import FreshetError
 from core.keys import Keys
@@ -22,13 +21,14 @@ from core.sources.io.source_kinds import source_class
 from core.sources.io.source_store import SourceStore
 from core.store import connect
 from core.store.connect import Client
+from core.value_class import value_class
 
 MOST_RETRIED = 10_000
 _OF_ITEMS = frozenset({RunKind.CRAWL, RunKind.REFRESH})
 _HAS_MORE_LEFT = frozenset({RunStatus.CANCELLED, RunStatus.FAILED})
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RetryResult:
     """What a retry made due."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from redis.exceptions import RedisError
 
 from core.runs.run import Run, RunKind, RunStatus
 from core.settings import Settings
+from core.value_class import value_class
 
 if TYPE_CHECKING:  # RQ is loaded when a job is sent
     from core.runtime.job_queues import Argument, JobQueues
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # RQ is loaded when a job is sent
 log = logging.getLogger("queue")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RunJob:
     """A job: its function, its arguments, and the words of its id."""
 
@@ -44,7 +44,7 @@ def job_of(run: Run) -> RunJob | None:
 
 
 def is_continued_by_job(run: Run, open_ids: Collection[str]) -> bool:
-    """Does an open run that nobody works on wait for a job? The part of an open run waits for that one's."""
+    """Return whether an open run that nobody works on waits for a job. The part of an open run waits for that one's."""
     is_idle = run.status in (RunStatus.QUEUED, RunStatus.INTERRUPTED)
     return is_idle and job_of(run) is not None and run.parent not in open_ids
 

@@ -5,14 +5,13 @@ Only the runs of a page are read whole: of the others, one script returns the th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from core.keys import Keys
 from core.registry import field_parsing
 from core.runs.io.run_store import KEPT, RunStore
 from core.runs.run import FailedItem, Run, RunKind, RunStatus, parse_failed_item, status_at
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 MOST_LOOKED_AT = 1_000
 """Failed items of a run that are looked at for its groups."""
@@ -32,7 +31,7 @@ return found
 """
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RunFilter:
     """Which runs; empty: all."""
 
@@ -41,12 +40,12 @@ class RunFilter:
     status: RunStatus | None = None
 
     def passes(self, run: Run) -> bool:
-        """Is the run one of them?"""
+        """Return whether the run is one of them."""
         is_kind = self.kind in (None, run.kind)
         return is_kind and self.domain in (None, run.domain) and self.status in (None, run.status)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RunPage:
     """Some runs, newest first."""
 
@@ -54,7 +53,7 @@ class RunPage:
     has_more: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FailureGroup:
     """Items of a run that failed with the same code."""
 
@@ -64,7 +63,7 @@ class FailureGroup:
     """Those that failed last."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FailureGroups:
     """The failed items of a run by code, the largest group first."""
 

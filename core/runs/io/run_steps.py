@@ -1,4 +1,4 @@
-"""What pause, resume, cancel and retry are made of: one step of a run, opened again, made due, its job sent."""
+"""The steps that pause, resume, cancel and retry share: set a run's status, reopen it, make items due, send its job."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from core.registry import field_parsing
 from core.registry.io.due import HOLD_SECONDS
 from core.registry.record import iso
 from core.runs.io import run_scripts
-from core.runs.io.run_workers import RunWorkers
-from core.runs.io.state_store import KbStateStore
+from core.runs.io.run_worker_store import RunWorkerStore
+from core.runs.io.state_follower import StateFollower
 from core.runs.run import (
     COUNTERS,
     REFRESH_SECONDS,
@@ -62,9 +62,9 @@ class RunStore:
         """`on_step` is called after each step: it saves the state of the domain."""
         self._client = client
         self._keys = keys
-        self._states = KbStateStore(client, keys)
+        self._states = StateFollower(client, keys)
         self._on_step = on_step
-        self.workers = RunWorkers(client, keys)
+        self.workers = RunWorkerStore(client, keys)
 
     # ── open ──
 
@@ -128,7 +128,10 @@ class RunStore:
         return cast(dict[str, str], await self._client.hgetall(self._keys.runs_paused))
 
     async def takes_jobs(self, run_id: str, now: float) -> bool:
-        """May the timer send more jobs for a run? Not for a refresh that had its time: the next one follows it."""
+        """Return whether the timer may send more jobs for a run.
+
+        Not for a refresh that had its time: the next one follows it.
+        """
         kind, until = await self._client.hmget(self._keys.run(run_id), ["kind", "takes_until_ts"])
         return kind != RunKind.REFRESH or now <= field_parsing.timestamp(until)
 

@@ -1,4 +1,4 @@
-"""What the commit of a visit writes about its run: counters, and the items that failed."""
+"""Build the commands by which the commit of a visit counts in its run: counters, and the items that failed."""
 
 from __future__ import annotations
 

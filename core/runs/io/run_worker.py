@@ -1,4 +1,4 @@
-"""One worker's part in a run: it joins, beats, reports, obeys a pause or a cancel, and leaves.
+"""One worker of a run: joins it, sends heartbeats, reports progress, obeys a pause or a cancel, and leaves.
 
 Several processes may work on one run. Each beats every few seconds: that shows that it is alive, writes what it has in
 flight, reports progress, hands over what it logged, and tells it what is asked of it. Between two heartbeats it looks
@@ -148,7 +148,7 @@ class RunWorker:
     # ── between items ──
 
     def should_stop(self) -> bool:
-        """Was a pause or cancel asked for, or has the run ended without us?"""
+        """Return whether a pause or cancel was asked for, or the run has ended without us."""
         return self.requested is not RunRequest.NONE
 
     def report(

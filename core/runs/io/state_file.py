@@ -72,6 +72,6 @@ class StateFiles:
 
 
 def is_file_name(name: str) -> bool:
-    """Tell whether a name can be one folder's or file's."""
+    """Return whether a name can be one folder's or file's."""
     is_plain = name not in ("", ".", "..") and not set(name) & {"/", "\\", "\0"} and name.isprintable()
     return is_plain and len(name.encode("utf-8", "surrogateescape")) <= 200

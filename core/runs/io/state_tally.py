@@ -1,11 +1,11 @@
-"""What a commit writes into the state of knowledge bases: counters, raised where the work is done."""
+"""Build the commands by which a commit raises counters in the state of knowledge bases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from core.ids import domain_of_source
 from core.keys import Keys
-from core.runs.kb_state import domain_of_source
 from core.store.commit import Command
 
 

@@ -1,1 +1,1 @@
-"""The part of search that touches the world."""
+"""The I/O of search: embedders, indexes, the replica, the searcher."""

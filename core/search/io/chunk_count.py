@@ -1,4 +1,4 @@
-"""How many chunks search has: counted in the commits that write and remove them, and once in a store of before that."""
+"""Count the chunks in search: in the commits that write and remove them, and once in a store from before that."""
 
 from __future__ import annotations
 

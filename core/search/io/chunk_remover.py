@@ -1,4 +1,4 @@
-"""Take a page out of search with all its chunks; their vectors stay in the cache for a return or a move."""
+"""Remove a page from search with all its chunks; their vectors stay in the cache for a return or a move."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from redis.asyncio import Redis
@@ -24,6 +24,7 @@ from core.store.commit import Command, batched, flat
 from core.store.connect import Client, now
 from core.store.events import event
 from core.store.packing import packed_json
+from core.value_class import value_class
 
 AT_ONCE = 500
 PENDING_SECONDS = 3_600
@@ -92,7 +93,7 @@ return 1
 """
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StoredChunk:
     """A chunk as Redis has it."""
 
@@ -103,7 +104,7 @@ class StoredChunk:
     """What is stored as its vector and is none; empty: nothing, or no string."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StoredPage:
     """The chunks of one version of a page, in order."""
 

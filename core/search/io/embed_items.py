@@ -1,4 +1,4 @@
-"""What is left of an embedding of one domain, and the run that it is.
+"""Open the run of one domain's embedding, and track the items that are left of it.
 
 `run:<id>:items` holds its texts that wait, by when they changed. A text is done when it is not in `embed:due` any more,
 whoever embedded it. So `texts = embedded + what is left`, at any time.

@@ -1,4 +1,4 @@
-"""A job's part in an embedding of one domain: it embeds texts until its time is over. The last one ends the run."""
+"""Embed texts of one domain until the job's time is over, as one job of its run. The last job ends the run."""
 
 from __future__ import annotations
 

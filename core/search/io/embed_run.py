@@ -11,11 +11,10 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from core.keys import Keys
 from core.models import Chunk, VectorSpace
-from core.registry.io.items import ItemStore
+from core.registry.io.item_store import ItemStore
 from core.registry.record import MAY_HAVE_TEXT, Item, Status
 from core.runs.io.state_tally import KbTally, kb_ids_of
 from core.search import chunking
@@ -30,6 +29,7 @@ from core.search.spaces import Spaces
 from core.store.clock import ServerClock
 from core.store.commit import Command, Commit, CommitResult, Lease, Leases
 from core.store.connect import Client
+from core.value_class import value_class
 
 log = logging.getLogger("embed")
 
@@ -42,7 +42,7 @@ LeasesByItem = dict[str, Lease]
 ShouldStop = Callable[[], bool]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PageToEmbed:
     """An item with the chunks of its text, and those that search has now."""
 
@@ -151,7 +151,7 @@ class EmbedRun:
             )
 
     def _needs_embedding(self, item: Item, stored: ChunkRefs, spaces: Spaces) -> bool:
-        """Tell whether search does not know its text yet, or not in its spaces."""
+        """Return whether search does not know its text yet, or not in its spaces."""
         if item.status not in MAY_HAVE_TEXT:
             return False
         is_in_its_spaces = all(text_hash and space == spaces.name for text_hash, space in stored.values())
@@ -255,7 +255,7 @@ class EmbedRun:
 
 
 def _is_embedded(page: PageToEmbed, vectors: Mapping[str, Mapping[str, bytes]]) -> bool:
-    """Whether all chunks of a page have a vector in all of its spaces."""
+    """Return whether all chunks of a page have a vector in all of its spaces."""
     return all(chunk.text_hash in vectors.get(space.name, {}) for space in page.spaces for chunk in page.chunks)
 
 

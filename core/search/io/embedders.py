@@ -1,4 +1,4 @@
-"""Which embedder the settings ask for. What it is made of is loaded when it is first used."""
+"""Select the embedder that the settings ask for; its libraries are loaded when it is first used."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 
 from core.errors import FreshetError, NotFound
 from core.keys import Keys
@@ -19,12 +18,13 @@ from core.search.io.stored_texts import StoredText, StoredTextReader, stored_tex
 from core.sources.io.domain_store import DomainStore
 from core.store.connect import Client
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 _TEXTS_AT_ONCE = 20
 """Texts in memory; each may have megabytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ExportFilter:
     """What is exported; empty: everything that has a text."""
 
@@ -37,7 +37,7 @@ class ExportFilter:
     until_ts: float | None = None
 
     def has(self, updated_ts: float) -> bool:
-        """Was it stored or changed within these times?"""
+        """Return whether it was stored or changed within these times."""
         return (self.since_ts is None or updated_ts >= self.since_ts) and (
             self.until_ts is None or updated_ts <= self.until_ts
         )

@@ -6,7 +6,6 @@ The text of an item is that of its article; without one, the document of a page 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from core.keys import Keys
 from core.registry import field_parsing, verification
@@ -16,6 +15,7 @@ from core.search.models import IndexedPage
 from core.store.connect import Client
 from core.store.pipeline import read_many
 from core.urls.normalise import host_of
+from core.value_class import value_class
 
 _ITEM = ("articleUid", "type", "sources", "fetchUrl", "normalizedSource", "contentGroupId", *verification.FIELDS)
 _DOCUMENT = ("content_hash", "url", "title", "language", "published_ts", "author", "image", "updated_ts", "live")
@@ -26,7 +26,7 @@ _SHOWN = ("title", "url", "markdown", "language")
 _Fields = Mapping[str, str | None]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LivePage:
     """A page that search may show."""
 
@@ -39,7 +39,7 @@ class LivePage:
     verification: Verification = NEVER_VERIFIED
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LiveText:
     """The text of an item, to be embedded."""
 

@@ -114,7 +114,7 @@ class LocalEmbedder:
         return await asyncio.get_running_loop().run_in_executor(thread or self._thread, work)
 
     def _has_idle_core(self) -> bool:
-        """Whether a second thread may work: there is a second core, and nobody else wanted it a moment ago."""
+        """Return whether a second thread may work: there is a second core, and nobody else wanted it a moment ago."""
         return _cores() > 1 and time.monotonic() >= self._is_alone_until
 
     def _vectors(self, model: Model, rows: Sequence[Sequence[int]]) -> list[Vector]:

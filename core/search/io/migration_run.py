@@ -1,4 +1,4 @@
-"""The move to another vector space as a run. Nothing that is live changes before its end."""
+"""Migrate to another vector space as a run. Nothing that is live changes before its end."""
 
 from __future__ import annotations
 

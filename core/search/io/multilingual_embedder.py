@@ -41,7 +41,7 @@ _T = TypeVar("_T")
 
 
 def is_installed() -> bool:
-    """Whether the package is here; it is not loaded."""
+    """Return whether the package is here; it is not loaded."""
     return find_spec(_PACKAGE) is not None
 
 

@@ -12,19 +12,19 @@ import ssl
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 import msgspec
-from pydantic import SecretStr
 
 from core.errors import SettingsError
 from core.registry.http_headers import retry_after_seconds
 from core.search.protocols import EmbedderUnavailable, Vector
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.urls.secrets import redact
+from core.value_class import value_class
 
 RETRY_SECONDS = 60.0
 SETTING_RETRY_SECONDS = 300.0
@@ -41,7 +41,7 @@ class TextsRefused(Exception):
     """The endpoint does not take these texts; the message says why, without the key."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Endpoint:
     """The address, the key and the model."""
 

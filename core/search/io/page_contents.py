@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from redis.asyncio import Redis
@@ -20,6 +20,7 @@ from core.search.models import IndexedPage
 from core.search.protocols import Embedder, SpaceVectors, Vector
 from core.search.spaces import Spaces
 from core.store.connect import Client, now
+from core.value_class import value_class
 
 log = logging.getLogger("search")
 
@@ -28,7 +29,7 @@ MOST_READS = 5
 LANGUAGE_SAMPLE_CHUNKS = 4
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PageContent:
     """One version of a page with its chunks, and their vectors by chunk id and name of the space."""
 

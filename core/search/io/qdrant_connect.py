@@ -22,7 +22,7 @@ class QdrantUnreachable(FreshetError):
 
 
 def is_local(settings: Settings) -> bool:
-    """Whether a folder is named and not a server."""
+    """Return whether a folder is named and not a server."""
     return "://" not in settings.qdrant_url
 
 

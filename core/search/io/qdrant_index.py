@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from qdrant_client import AsyncQdrantClient, models
 
 from core.models import Chunk
 from core.search.io import qdrant_points as points
-from core.search.io.qdrant_search import Meaning, QdrantSearch
-from core.search.io.replica_state import Checkpoint, InvalidVector
-from core.search.models import ChunkText, Filters, Hit, Hits, IndexedPage, QueryVector
+from core.search.io.qdrant_search import QdrantSearch
+from core.search.io.replica_state import Checkpoint
+from core.search.models import ChunkText, Hit, Hits, IndexedPage, IndexQuery
 from core.search.protocols import NO_VECTORS, Vector
 from core.search.spaces import Spaces
 from core.search.spelling import Correction
@@ -107,7 +108,7 @@ class QdrantIndex:
         """Add this version of a page with the next commit, beside older ones."""
         for name, own in ((points.MEANING, vectors), (points.OTHER, others)):
             for vector in own.values():
-                self._numbers(name, vector)  # refused before anything is written
+                points.checked_numbers(vector, name, self._dimensions)  # refused before anything is written
         self._pending.append(lambda: self._put(page, points.page_points(page, chunks, vectors, others)))
 
     async def keep_only(self, item_id: str, version: str) -> None:
@@ -194,28 +195,11 @@ class QdrantIndex:
             if name in payloads
         }
 
-    async def search(
-        self,
-        text: str,
-        vector: Vector | None,
-        filters: Filters,
-        limit: int,
-        lexical_weight: float = 0.5,
-        model_languages: frozenset[str] | None = None,
-        other: QueryVector | None = None,
-    ) -> Hits:
+    async def search(self, query: IndexQuery) -> Hits:
         """Return the best committed chunks, best first. Raises InvalidVector for a vector of another space."""
-        main = self._numbers(points.MEANING, vector) if vector is not None else None
-        meaning = Meaning(main, model_languages)
-        if other is not None and points.OTHER in self._dimensions:
-            meaning = Meaning(main, model_languages, self._numbers(points.OTHER, other.vector), other.languages)
-        search = QdrantSearch(self._client, self.name, self._languages)
-        return await search.search(text, meaning, filters, limit, lexical_weight)
-
-    def _numbers(self, name: str, vector: Vector) -> list[float]:
-        if name not in self._dimensions:
-            raise InvalidVector("The index in Qdrant was made without such vectors; fill it again for this model.")
-        return points.numbers(vector, self._dimensions[name])
+        if points.OTHER not in self._dimensions:
+            query = replace(query, other=None)
+        return await QdrantSearch(self._client, self.name, self._languages, self._dimensions).search(query)
 
     def snapshot(self) -> QdrantIndex:
         """Return the index itself: all searches see the last commit."""

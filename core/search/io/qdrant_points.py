@@ -101,14 +101,21 @@ def _point(
     return models.PointStruct(id=point_id(page.item_id, page.version, chunk.id), vector=vectors, payload=payload)
 
 
-def numbers(vector: Vector, dimension: int | None = None) -> list[float]:
-    """Return the numbers of a vector. Raises InvalidVector for one of another space."""
-    found = list(struct.unpack(f"<{len(vector) // 4}f", vector[: len(vector) // 4 * 4]))
-    if dimension is not None and len(found) != dimension:
-        raise InvalidVector(f"This vector has {len(found)} dimensions, and those in Qdrant have {dimension}.")
+def checked_numbers(vector: Vector, space: str, dimensions: Mapping[str, int]) -> list[float]:
+    """Return the numbers of a vector. Raises InvalidVector for one that the collection cannot hold or compare."""
+    if space not in dimensions:
+        raise InvalidVector("The index in Qdrant was made without such vectors; fill it again for this model.")
+    found = numbers(vector)
+    if len(found) != dimensions[space]:
+        raise InvalidVector(f"This vector has {len(found)} dimensions, and those in Qdrant have {dimensions[space]}.")
     if not all(map(math.isfinite, found)):
         raise InvalidVector("The vector holds numbers that are not finite; the embedder must not give such.")
     return found
+
+
+def numbers(vector: Vector) -> list[float]:
+    """Return the numbers of a vector as they are."""
+    return list(struct.unpack(f"<{len(vector) // 4}f", vector[: len(vector) // 4 * 4]))
 
 
 def page_of(payload: Mapping[str, Any]) -> IndexedPage:
@@ -148,7 +155,7 @@ def phrase_conditions(terms: QueryTerms) -> list[models.Condition]:
 
 
 def has_phrases(payload: Mapping[str, Any], terms: QueryTerms) -> bool:
-    """Whether the words of each quoted phrase stand together in a chunk, its title or its headings."""
+    """Return whether the words of each quoted phrase stand together in a chunk, its title or its headings."""
     page = page_of(payload)
     texts = (page.title, *payload["headings"], payload["text"])
     spoken = [f" {replica_terms.terms(text, stemmed_in(page))} " for text in texts]

@@ -40,7 +40,7 @@ from core.search.io.replica_state import (
 )
 from core.search.io.replica_table import ChunkTable
 from core.search.io.replica_writer import ReplicaWriter
-from core.search.models import ChunkText, Filters, Hit, Hits, IndexedPage, QueryVector
+from core.search.models import ChunkText, Hit, Hits, IndexedPage, IndexQuery
 from core.search.protocols import NO_VECTORS, Vector
 from core.search.spelling import Correction
 
@@ -88,24 +88,13 @@ class Replica:
         snapshot = self.snapshot()
         return snapshot.state.checkpoint if snapshot else Checkpoint()
 
-    async def search(
-        self,
-        text: str,
-        vector: Vector | None,
-        filters: Filters,
-        limit: int,
-        lexical_weight: float = 0.5,
-        model_languages: frozenset[str] | None = None,
-        other: QueryVector | None = None,
-    ) -> Hits:
+    async def search(self, query: IndexQuery) -> Hits:
         """Return the best committed chunks, best first. No text is refused; a vector of another space raises
         InvalidVector."""
 
         def search() -> Hits:
             snapshot = self.snapshot()
-            if snapshot is None:
-                return Hits()
-            return snapshot.search(text, vector, filters, limit, lexical_weight, model_languages, other)
+            return Hits() if snapshot is None else snapshot.search(query)
 
         return await asyncio.to_thread(search)
 

@@ -124,7 +124,10 @@ class ReplicaFollower:
         return counts | {"missing": missing, "extra": len(extra)}
 
     def _is_current(self, item_id: str, content: PageContent | None) -> bool:
-        """Whether the replica has just this of an item. A text without a word has no chunks, and is not missing."""
+        """Return whether the replica has just this of an item.
+
+        A text without a word has no chunks, and is not missing.
+        """
         wanted = [(content.page, frozenset(chunk.id for chunk in content.chunks))] if content else []
         pages = self.replica.pages(item_id)
         return pages == wanted or not (pages or (content and content.chunks))
@@ -216,7 +219,7 @@ class ReplicaFollower:
     # ── following ──
 
     async def _can_follow(self, position: str) -> bool:
-        """Whether every event since then is still in the stream."""
+        """Return whether every event since then is still in the stream."""
         if not position:
             return False
         first = await self._client.xrange(self._keys.events, count=1)

@@ -19,7 +19,6 @@ import re
 import threading
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +28,7 @@ from numpy.typing import NDArray
 
 from core.search.io import replica_state
 from core.search.io.replica_state import ReplicaBroken, ReplicaState
+from core.value_class import value_class
 
 Matrix = NDArray[np.float32]
 HNSW_ABOVE = 100_000
@@ -66,7 +66,7 @@ class VectorGraph:
         return np.sort(keys.astype(np.intp))
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _GraphFile:
     """A graph on disk, and what the name of its file says."""
 

@@ -187,7 +187,7 @@ class LexicalIndex:
         return full / 2, rarest
 
     def has_word(self, searcher: Searcher, variants: Sequence[str]) -> bool:
-        """Whether any text has one of these terms."""
+        """Return whether any text has one of these terms."""
         return any(searcher.doc_freq("words", term) for term in variants)
 
     def spelling_count(self, searcher: Searcher, word: str) -> int:
@@ -327,7 +327,10 @@ def _committed_files(folder: Path) -> Iterator[Path]:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a file fits its checksum. Format: body, JSON footer with the CRC, length of the footer, magic number."""
+    """Return whether a file fits its checksum.
+
+    Format: body, JSON footer with the CRC, length of the footer, magic number.
+    """
     try:
         raw = memoryview(path.read_bytes())
         length, magic = struct.unpack("<II", raw[-8:])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from tantivy import Searcher
@@ -14,19 +13,16 @@ from core.search.io.replica_graph import Matrix, VectorGraph
 from core.search.io.replica_lexical import LexicalIndex, reading
 from core.search.io.replica_state import ReplicaState
 from core.search.io.replica_table import ChunkColumns, Mask
-from core.search.io.replica_words import FoundByWords
-from core.search.models import ChunkText, Filters, Hit, Hits, QueryVector
-from core.search.protocols import Vector
-from core.search.ranking import FusedHit
+from core.search.models import ChunkText, Hit, Hits, IndexQuery
+from core.search.ranking import FusedHit, WordMatches
 from core.search.spelling import Correction
+from core.value_class import value_class
 
 MOST_GUESSES = 3
 """Chunks that are shown for what looks like no words at all."""
-FUSION_DEPTH = 200
-"""How many chunks each side contributes to the fusion. Further down there are words alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ReplicaSnapshot:
     """A replica as of one commit. Writes nothing, and never sees a later commit."""
 
@@ -54,44 +50,28 @@ class ReplicaSnapshot:
             page = self.columns.pages[self.columns.page_of[row]]
             yield self.columns.chunk_ids[row], page.item_id, page.version
 
-    def search(
-        self,
-        text: str,
-        vector: Vector | None,
-        filters: Filters,
-        limit: int,
-        lexical_weight: float = 0.5,
-        model_languages: frozenset[str] | None = None,
-        other: QueryVector | None = None,
-    ) -> Hits:
+    def search(self, query: IndexQuery) -> Hits:
         """Return the best chunks, best first. Raises InvalidVector for a vector of another space."""
-        if limit <= 0 or not self.columns.size:
+        if query.limit <= 0 or not self.columns.size:
             return Hits()
-        terms = replica_terms.query_terms(text, replica_words.languages(self.columns))
+        terms = replica_terms.query_terms(query.text, replica_words.languages(self.columns))
         if terms.is_phrase_alone:
-            vector = other = None  # quotes ask for these very words; what only means the same is no match
-        has_meaning = vector is not None or other is not None
-        weight = min(1.0, max(0.0, lexical_weight)) if terms.words and has_meaning else float(not has_meaning)
-        main, others = self._eligible(vector, model_languages, other)
-        foreign = self.columns.foreign(_understood(vector, model_languages, other)) if has_meaning else None
-        pending = self.columns.pending(foreign, main | others) if has_meaning and weight > 0 else None
+            query = query.by_words_alone()  # quotes ask for these very words; what only means the same is no match
+        weight = ranking.weight_of_words(query.lexical_weight, bool(terms.words), query.has_meaning)
+        main, others = self._eligible(query)
+        foreign = self.columns.foreign(query.understood) if query.has_meaning else None
+        pending = self.columns.pending(foreign, main | others) if query.has_meaning and weight > 0 else None
         masks = [mask for mask in (foreign, pending) if mask is not None]
         words_only = np.logical_or.reduce(masks) if masks else None
-        most = limit if limit > 2 * FUSION_DEPTH else FUSION_DEPTH + 1  # one more than is fused: are there more?
-        words = self._by_words(terms, filters, most) if weight > 0 or words_only is not None else replica_words.NOTHING
-        depth = FUSION_DEPTH if weight > 0 else limit  # whatever the limit, the same are fused
-        by_vector = self._by_vectors(vector, other, filters, (main, others), depth) if weight < 1 else []
-        is_guess = bool(by_vector) and words.is_unknown and not replica_terms.is_sentence(text)
+        words: WordMatches[int] = WordMatches()
+        if weight > 0 or words_only is not None:
+            words = self._by_words(terms, query)
+        by_vector = self._by_vectors(query, (main, others), ranking.vector_depth(weight, query.limit))
+        is_guess = bool(by_vector) and words.is_unknown and not replica_terms.is_sentence(query.text)
         if is_guess:
             by_vector = by_vector[:MOST_GUESSES]
-        weight = ranking.comparable_weight(words.first, weight, _is_in(pending))
-        confidence = trusted_words(words.confidence, len(by_vector))
-        fused = ranking.weighted(words.first, by_vector, weight, _is_in(words_only), confidence)
-        if len(by_vector) >= FUSION_DEPTH:  # of fewer chunks than that the farthest may be near
-            fused = ranking.without_faint(fused)
-        fused = ranking.phrases_first(fused, words.phrases)
-        hits = self._hits([*fused, *_below(words, fused)][:limit])
-        return Hits(hits, has_more=words.has_more, is_guess=is_guess)
+        fused = ranking.fuse(words, by_vector, weight, _is_in(pending), _is_in(words_only))
+        return Hits(self._hits(fused[: query.limit]), has_more=words.has_more, is_guess=is_guess)
 
     def corrected(self, text: str) -> Correction:
         """Return a question with its unknown words corrected by the words that texts have."""
@@ -105,37 +85,37 @@ class ReplicaSnapshot:
         # A rebuilt replica uses the numbers again: what has another id is another chunk.
         return {chunk_id: text for number, (chunk_id, text) in texts.items() if chunk_id == chunk_ids[number]}
 
-    def _by_words(self, terms: replica_terms.QueryTerms, filters: Filters, most: int) -> FoundByWords:
-        return replica_words.find((self.lexical, self.searcher), self.columns, terms, filters, FUSION_DEPTH, most)
+    def _by_words(self, terms: replica_terms.QueryTerms, query: IndexQuery) -> WordMatches[int]:
+        most = ranking.word_depth(query.limit)
+        return replica_words.find(
+            (self.lexical, self.searcher), self.columns, terms, query.filters, ranking.FUSION_DEPTH, most
+        )
 
-    def _eligible(
-        self, vector: Vector | None, languages: frozenset[str] | None, other: QueryVector | None
-    ) -> tuple[Mask, Mask]:
+    def _eligible(self, query: IndexQuery) -> tuple[Mask, Mask]:
         """Return which rows can be compared with the vector, and which with that of other languages."""
-        none = np.zeros(len(self.columns.is_live), dtype=np.bool_)
-        main = none if vector is None else _without(self.columns.is_comparable, self.columns.foreign(languages))
-        others = none if other is None else _without(self.columns.is_other, self.columns.foreign(other.languages))
+        none, columns = np.zeros(len(self.columns.is_live), dtype=np.bool_), self.columns
+        main = others = none
+        if query.vector is not None:
+            main = _without(columns.is_comparable, columns.foreign(query.model_languages))
+        if query.other is not None:
+            others = _without(columns.is_other, columns.foreign(query.other.languages))
         return main, others & ~main
 
-    def _by_vectors(
-        self,
-        vector: Vector | None,
-        other: QueryVector | None,
-        filters: Filters,
-        eligible: tuple[Mask, Mask],
-        depth: int,
-    ) -> list[tuple[int, float]]:
+    def _by_vectors(self, query: IndexQuery, eligible: tuple[Mask, Mask], depth: int) -> list[tuple[int, float]]:
         """Return the nearest rows of both models with their scores, best first; each row is compared by one of them."""
-        allowed = self.columns.allowed(filters)
+        if not depth:
+            return []
+        allowed = self.columns.allowed(query.filters)
         main, others = (mask if allowed is None else mask & allowed for mask in eligible)
         near: list[tuple[int, float]] = []
-        if vector is not None:
-            query = replica_vectors.parse(vector, self.state.dimension)
+        if query.vector is not None:
+            vector = replica_vectors.parse(query.vector, self.state.dimension)
             if self.matrix is not None:
-                near = replica_vectors.nearest(self.matrix, query, main, depth, self.graph)
-        if other is not None and self.others is not None:
-            query, rows = replica_vectors.parse(other.vector, self.state.other_dimension), self.columns.other_rows
-            found = replica_vectors.nearest(self.others, query, others[rows], depth)
+                near = replica_vectors.nearest(self.matrix, vector, main, depth, self.graph)
+        if query.other is not None and self.others is not None:
+            vector = replica_vectors.parse(query.other.vector, self.state.other_dimension)
+            rows = self.columns.other_rows
+            found = replica_vectors.nearest(self.others, vector, others[rows], depth)
             near = sorted([*near, *((int(rows[row]), score) for row, score in found)], key=lambda hit: -hit[1])[:depth]
         return near
 
@@ -149,35 +129,8 @@ class ReplicaSnapshot:
         ]
 
 
-def trusted_words(confidence: float, vectors: int) -> float:
-    """Return how much words count beside meaning: in full in a small store, where the nearest vector says little."""
-    return confidence if vectors >= FUSION_DEPTH else 1.0
-
-
-def _below(words: FoundByWords, fused: Sequence[FusedHit[int]]) -> list[FusedHit[int]]:
-    """Return what words alone found further down, to stand after all that was fused: the first places do not depend on
-    the limit."""
-    known, floor = {hit.key for hit in fused}, fused[-1].score if fused else 1.0
-    best = words.first[0][1] if words.first else 1.0
-    return [
-        FusedHit(row, min(floor, score / best), min(1.0, score / best), 0.0)
-        for row, score in words.below
-        if row not in known
-    ]
-
-
 def _without(rows: Mask, others: Mask | None) -> Mask:
     return rows if others is None else rows & ~others
-
-
-def _understood(
-    vector: Vector | None, languages: frozenset[str] | None, other: QueryVector | None
-) -> frozenset[str] | None:
-    """Return the languages in which pages can be compared with the question; None: all."""
-    if vector is not None and languages is None:
-        return None
-    main = languages or frozenset() if vector is not None else frozenset()
-    return main | (other.languages if other else frozenset())
 
 
 def _is_in(rows: Mask | None) -> Callable[[int], bool]:

@@ -1,4 +1,4 @@
-"""Correct words of a question that no text has, by the words that texts have.
+"""Correct words of a query that no text has, by the words that texts have.
 
 The list of words is tantivy's own term dictionary: nothing is kept in memory, and it is as fresh as the index. All that
 one slip leads to is looked up in it, some 600 words: 1 to 2 ms where there are a million.

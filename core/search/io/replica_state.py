@@ -10,12 +10,12 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from core.errors import FreshetError
+from core.value_class import value_class
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 SCHEMA = 7
@@ -51,7 +51,7 @@ def unusable(folder: Path, error: OSError) -> ReplicaUnusable:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Checkpoint:
     """How far the replica follows Redis."""
 
@@ -158,7 +158,7 @@ def locked(path: Path) -> Iterator[bool]:
 
 
 def is_same_file(path: Path, descriptor: int) -> bool:
-    """Whether the file we locked still has this name: the folder may have been removed."""
+    """Return whether the file we locked still has this name: the folder may have been removed."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:

@@ -1,10 +1,9 @@
-"""Which chunks there are, and of which page: the log of a replica in memory."""
+"""The log of a replica in memory: which chunks there are, and of which page."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from core.search.io.replica_log import DropPage, LogRecord, PutPage
 from core.search.models import Filters, IndexedPage
+from core.value_class import value_class
 
 COMPACT_ABOVE_ROWS = 1_000
 """Fewer dead rows than this are not worth a rewrite."""
@@ -19,7 +19,7 @@ COMPACT_ABOVE_ROWS = 1_000
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ChunkColumns:
     """The table at one moment, for searches; lists are shared, and only read up to `size`."""
 
@@ -164,7 +164,7 @@ class ChunkTable:
         return pages
 
     def should_compact(self) -> bool:
-        """Whether more than half of the table is dead."""
+        """Return whether more than half of the table is dead."""
         return self._dead > COMPACT_ABOVE_ROWS and self._dead * 2 > len(self)
 
     def live_puts(self, since: int = 0) -> Iterator[LivePut]:

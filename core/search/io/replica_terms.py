@@ -1,4 +1,4 @@
-"""From text to terms, in the same way for what is indexed and for queries.
+"""Turn text into terms, in the same way for what is indexed and for queries.
 
 Words are lower-cased, stemmed in the language of their page or letters, and lose their accents; scripts without spaces
 become pairs of characters. One field holds the terms of all languages, so that a word's rarity is that of the
@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
 from core.search.letters import PHRASE, UNSPACED
-from core.search.small_words import has_small_words, without_small_words
+from core.search.query_stop_words import has_stop_words, without_stop_words
+from core.value_class import value_class
 
 # What tantivy's Snowball can do (tantivy-py 0.27, Filter.stemmer), by ISO 639-1.
 STEMMERS = {
@@ -74,7 +74,7 @@ _SCRIPTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class QueryTerms:
     """The terms of a query."""
 
@@ -110,7 +110,7 @@ def spellings(text: str) -> list[str]:
 
 
 def is_quoted(text: str) -> bool:
-    """Whether a query has a quoted phrase."""
+    """Return whether a query has a quoted phrase."""
     return bool(PHRASE.search(text[:MOST_QUERY_CHARS]))
 
 
@@ -120,18 +120,18 @@ def unquoted(text: str) -> str:
 
 
 def is_phrase_alone(text: str, languages: Sequence[str]) -> bool:
-    """Whether a query has a quoted phrase, and nothing but small words beside it."""
+    """Return whether a query has a quoted phrase, and nothing but stop words beside it."""
     if not is_quoted(text):
         return False
     beside = _surface_words(unquoted(text))
     # A word that is none of these is small exactly where it would be dropped beside it.
-    return "x" not in beside and without_small_words([*beside, "x"], languages) == ["x"]
+    return "x" not in beside and without_stop_words([*beside, "x"], languages) == ["x"]
 
 
 def query_terms(text: str, languages: Sequence[str]) -> QueryTerms:
     """Return the terms of a query without its small words, for an index that holds these languages."""
     stemmers, text = _stemmers(languages), text[:MOST_QUERY_CHARS]
-    surface = without_small_words(_surface_words(text), languages)
+    surface = without_stop_words(_surface_words(text), languages)
     words = dict.fromkeys(variants for word in surface for variants in _variants(word, stemmers))
     phrases = []
     for quoted in PHRASE.findall(text):
@@ -143,8 +143,8 @@ def query_terms(text: str, languages: Sequence[str]) -> QueryTerms:
 
 
 def is_sentence(text: str) -> bool:
-    """Whether a query has small words of some language, or is in a script without spaces."""
-    return bool(_UNSPACED_RUN.search(text)) or has_small_words(_surface_words(text[:MOST_QUERY_CHARS]))
+    """Return whether a query has stop words of some language, or is in a script without spaces."""
+    return bool(_UNSPACED_RUN.search(text)) or has_stop_words(_surface_words(text[:MOST_QUERY_CHARS]))
 
 
 def word_terms(word: str, languages: Sequence[str]) -> list[tuple[str, ...]]:

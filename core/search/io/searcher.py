@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 from core.errors import SettingsError
@@ -21,19 +21,20 @@ from core.search.io.live_pages import LivePage, LivePageReader
 from core.search.io.page_contents import PageContentReader
 from core.search.io.replica_follower import ReplicaFollower
 from core.search.io.replica_opener import ReplicaOpener, replica_folder
-from core.search.io.replica_snapshot import FUSION_DEPTH
 from core.search.io.replica_state import ReplicaBroken
 from core.search.io.vector_space import VectorSpaceStore, refusal
 from core.search.languages import MAIN_LANGUAGE, all_models, language_of, models_of, speaks
-from core.search.models import ChunkText, Hit, Hits, Query, QueryVector, SearchResponse, SearchResult
+from core.search.models import ChunkText, Hit, Hits, IndexQuery, Query, QueryVector, SearchResponse, SearchResult
 from core.search.protocols import Embedder, EmbedderUnavailable, Vector
 from core.search.query_arguments import MOST_CANDIDATES
+from core.search.ranking import FUSION_DEPTH, beside_weaker_model
 from core.search.results import Candidate, build_result, fold_duplicates, group_by_page
 from core.search.spaces import Spaces
 from core.settings import Settings
 from core.store import connect
 from core.store.connect import Client
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 CANDIDATES = 2 * FUSION_DEPTH
 """Chunks that are ranked: the best two hundred by words and by meaning."""
@@ -100,8 +101,14 @@ class _Meaning(NamedTuple):
     by: str = BY_WORDS
     """What is searched by, and why."""
 
+    def weight_of_words(self, wanted: float) -> float:
+        """Return the weight of words for these models; `wanted` is that beside the main one."""
+        if self.vector is not None:
+            return wanted
+        return beside_weaker_model(wanted) if self.other else 1.0
 
-@dataclass(frozen=True, slots=True)
+
+@value_class
 class _LiveGroups:
     """What the replica found, as far as Redis confirms it."""
 
@@ -136,18 +143,19 @@ class Searcher:
             await self.follower.catch_up()
         correction = await self.follower.replica.corrected(query.text)
         query = replace(query, text=correction.text)
-        live, by = await self._find_live(query, await self._embed(query), now, should_follow)
+        live, meaning = await self._find_live(query, await self._embed(query), now, should_follow)
         pages = {item_id: page.page for item_id, page in live.pages.items()}
         shown, stem = live.groups[query.start : query.end], replica_terms.terms
         results = [build_result(group, pages, live.texts, query.text, stem) for group in shown]
         results = await self._with_details([result for result in results if result.passages], live.pages)
         if query.nest_images:
             results = [replace(result, images=await self._images(result.page.item_id)) for result in results]
-        by = GUESSED if live.is_guess else by
+        by = GUESSED if live.is_guess else meaning.by
         by += BUILDING * self.follower.is_building if should_follow else BEHIND
         pending = await self._queue.count()
         shown_for = correction.text if correction.changes else ""
-        return SearchResponse(tuple(results), live.total, live.has_more, by, pending, shown_for)
+        weight = meaning.weight_of_words(query.lexical_weight)
+        return SearchResponse(tuple(results), live.total, live.has_more, by, pending, shown_for, weight)
 
     async def _embed(self, query: Query) -> _Meaning:
         """Return the question as the models understand it, or why only words are searched."""
@@ -161,7 +169,7 @@ class Searcher:
             return _Meaning(by=f"{BY_WORDS} ({error})")
 
     async def _understand(self, text: str, language: str) -> _Meaning:
-        """Ask the models that speak a language, and whose space has pages; where it is not known, all of them."""
+        """Embed the query by the models that know its language (all if unknown) and whose space has pages."""
         main, companion = self._embedder, self._embedder.companion
         asked = models_of(main, language) if language else all_models(main)
         if not asked:
@@ -195,7 +203,7 @@ class Searcher:
 
     async def _find_live(
         self, query: Query, meaning: _Meaning, now: float, should_follow: bool
-    ) -> tuple[_LiveGroups, str]:
+    ) -> tuple[_LiveGroups, _Meaning]:
         """Search until the replica is no longer behind: a page that was swapped meanwhile is found in its new version.
 
         Also return what it was searched by.
@@ -204,7 +212,7 @@ class Searcher:
         for _ in range(MOST_ATTEMPTS):
             try:
                 checkpoint = self.follower.replica.checkpoint
-                hits, by = await self._hits(query, meaning)
+                hits, used = await self._hits(query, meaning)
                 live = await self._check_live(hits, query, now)
             except ReplicaBroken as broken:
                 repairs += 1
@@ -217,9 +225,9 @@ class Searcher:
             await self.follower.catch_up()
             if self.follower.replica.checkpoint == checkpoint:  # neither we nor another process knows more
                 break
-        return live, by
+        return live, used
 
-    async def _hits(self, query: Query, meaning: _Meaning) -> tuple[Hits, str]:
+    async def _hits(self, query: Query, meaning: _Meaning) -> tuple[Hits, _Meaning]:
         """Return the best chunks, and what they were searched by.
 
         A page in a language that no model speaks is found by its words alone; so is everything for a query in such a
@@ -227,12 +235,12 @@ class Searcher:
         """
         hits = await self._search(query, meaning)
         if meaning.vector is None or self._embedder.languages is None or language_of(query.text):
-            return hits, meaning.by
+            return hits, meaning
         language = _language_of_hits(hits, self._embedder.languages) or self._other_language(hits)
         if not language:
-            return hits, meaning.by
+            return hits, meaning
         by_others = await self._understood_by_others(query.text, language)
-        return await self._search(query, by_others), by_others.by
+        return await self._search(query, by_others), by_others
 
     def _other_language(self, hits: Hits) -> str:
         """Return a language of the other model for a question whose words occur nowhere, if that model knows all pages:
@@ -251,10 +259,9 @@ class Searcher:
 
     async def _search(self, query: Query, meaning: _Meaning) -> Hits:
         limit = CANDIDATES if query.end <= FIRST_RESULTS else MOST_CANDIDATES
-        replica, weight, languages = self.follower.replica, query.lexical_weight, self._embedder.languages
-        if meaning.vector is None and meaning.other is None:
-            return await replica.search(query.text, None, query.filters, limit)
-        return await replica.search(query.text, meaning.vector, query.filters, limit, weight, languages, meaning.other)
+        weight, languages = meaning.weight_of_words(query.lexical_weight), self._embedder.languages
+        asked = IndexQuery(query.text, meaning.vector, query.filters, limit, weight, languages, meaning.other)
+        return await self.follower.replica.search(asked)
 
     async def _check_live(self, hits: Hits, query: Query, now: float) -> _LiveGroups:
         """Ask Redis which pages are live, down to the page of results that is asked for."""

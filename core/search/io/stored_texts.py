@@ -6,7 +6,7 @@ An article, a page of a site and a file have the same fields; docs/export.md des
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from core.keys import Keys
@@ -15,6 +15,7 @@ from core.registry.io.item_queries import ItemQueries
 from core.search.io.live_pages import LivePage, LivePageReader
 from core.store.connect import Client
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 _FIELDS = (
     *("content_hash", "markdown", "clean_text", "abstract", "category", "feed", "duplicate_of", "final_url"),
@@ -24,7 +25,7 @@ LONGEST_CHAIN = 30
 """Of aliases that lead to aliases."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StoredText:
     """An article, a page or a file with its text. Every value can be written as JSON; unknown times are None."""
 

@@ -19,7 +19,7 @@ from core.errors import FreshetError
 from core.keys import Keys
 from core.models import Chunk
 from core.registry.io.item_queries import ItemQueries
-from core.registry.io.items import ItemStore
+from core.registry.io.item_store import ItemStore
 from core.registry.record import MAY_HAVE_TEXT
 from core.search.io.chunk_remover import ChunkRefs
 from core.search.io.chunk_store import ChunkStore
@@ -158,7 +158,7 @@ class Migration:
         return await self._store.vectors([chunk for chunk, _ in chunks], model.space, self._stored)
 
     async def _batches(self) -> AsyncIterator[dict[Embedder, list[tuple[Chunk, LiveText]]]]:
-        """Yield the chunks of all live texts, each with its text, by the models that speak its language."""
+        """Yield the chunks of all live texts, each with its text, by the models that know its language."""
         for status in MAY_HAVE_TEXT:
             # All ids first, since a set that is changed while it is scanned may hide some.
             ids = list(dict.fromkeys([item_id async for some in self._queries.of_status(status) for item_id in some]))

@@ -1,4 +1,4 @@
-"""Which vector spaces the store is in. Vectors of two spaces are never compared (docs/architecture.md#vector-spaces).
+"""Read and set the vector spaces of the store. Two are never compared (docs/architecture.md#vector-spaces).
 
 The main model has one, and that of other languages another, if its package is installed. A new space is built next to
 the live one, in the cache of vectors; the cut-over is one step. After it the pages are made due, so that workers take

@@ -98,6 +98,6 @@ def _form(letter: str) -> str:
 
 
 def _is_punctuation(letter: str) -> bool:
-    """Tell whether this is punctuation: ASCII's symbols (`$`, `+`, `~`) are, those of Unicode are not."""
+    """Return whether this is punctuation: ASCII's symbols (`$`, `+`, `~`) are, those of Unicode are not."""
     is_ascii_symbol = letter.isascii() and letter.isprintable() and not letter.isalnum() and letter != " "
     return is_ascii_symbol or unicodedata.category(letter).startswith("P")

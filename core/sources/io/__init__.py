@@ -1,1 +1,1 @@
-"""The part of sources that touches the world."""
+"""The I/O of sources: crawl, list and fetch; store domains and sources."""

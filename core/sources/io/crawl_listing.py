@@ -1,10 +1,9 @@
-"""The first part of a pass over a source: list it and register what it names, once per run."""
+"""List a source and register what it names: the first part of a pass, once per run."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from core.models import ListingBatch, ListingEnd
 from core.registry.io.registrar import Listing
@@ -14,11 +13,12 @@ from core.sources.io import crawl_result
 from core.sources.io.source import Source
 from core.sources.io.unlisted_items import UNLISTED
 from core.store.clock import ServerClock
+from core.value_class import value_class
 
 log = logging.getLogger("refresh")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CrawlListing:
     """Lists a source for one run."""
 

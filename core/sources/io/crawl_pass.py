@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from core.models import ListingEnd
 from core.outputs.vector_store.crawl_report import CrawledSource
+from core.registry.io.batch_visitor import Visitor
 from core.registry.io.commit_buffer import Progress
-from core.registry.io.deletion_guard import DeletionGuard
 from core.registry.io.due import HOLD_SECONDS, RUN_HOLD_SECONDS
-from core.registry.io.visitor import Visitor
+from core.registry.io.loss_guard import LossGuard
 from core.runs.io.receipts import receipt_of
 from core.runs.io.run_tally import RunTally
 from core.runs.io.run_worker import RunWorker
@@ -65,7 +65,7 @@ async def crawl_once(
     with progress.bar(0, source.sid) as bar:
         shown = CrawlProgress(context, visitor, source.sid, run, bar)
         worker.in_flight, worker.tell = lambda: visitor.in_flight, shown.tell
-        guard = DeletionGuard(context, open_sources, clock, is_run=True)
+        guard = LossGuard(context, open_sources, clock, is_run=True)
         is_over = lambda: should_stop() or worker.should_stop()  # noqa: E731
         steps = CrawlSteps.of(context, source, clock, run, guard, shown, is_over)
         crawl = CrawlPass(
@@ -112,7 +112,7 @@ class CrawlPass:
         return self.joined.created_ts
 
     def should_stop(self) -> bool:
-        """Should the work end here: by a signal, by time, or because the run is paused or cancelled?"""
+        """Return whether the work should end here: by a signal, by time, or because the run is paused or cancelled."""
         return self.is_stopped() or self.worker.should_stop()
 
     @property
@@ -142,7 +142,7 @@ class CrawlPass:
             await self.steps.publish()
 
     async def _begin(self) -> None:
-        """Say where a run is continued; a new one forgets what earlier runs told people."""
+        """Log where a run is continued; a new one forgets what earlier runs told people."""
         sources, runs, run = self.context.sources, self.context.runs, self.joined
         self.is_continued = bool((await runs.fields(run.id)).get(BEGUN))
         if self.is_continued:

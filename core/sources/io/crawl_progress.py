@@ -1,4 +1,4 @@
-"""What a crawl does with each heartbeat: extend its hold on picked items, tell how far it is and why it waits."""
+"""The work of each heartbeat of a crawl: extend its hold on picked items, report progress and why it waits."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from core.net.rate_limit import DomainPace
+from core.registry.io.batch_visitor import Visitor
 from core.registry.io.due import RUN_HOLD_SECONDS
-from core.registry.io.visitor import Visitor
 from core.runs.run import Run, RunPhase
 from core.runtime import progress
 from core.runtime.context import Context
+from core.value_class import value_class
 
 log = logging.getLogger("refresh")
 
@@ -23,7 +24,7 @@ PERCENT_OF_VISITS = 95
 """The rest is for what comes after the visits."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PercentRange:
     """What a part of a run takes of its percents."""
 
@@ -45,7 +46,7 @@ class CrawlProgress:
     joined: Run
     bar: progress.Bar
     phase: RunPhase = RunPhase.CRAWLING
-    visits: PercentRange = PercentRange(0, PERCENT_OF_VISITS)
+    visits: PercentRange = field(default_factory=lambda: PercentRange(0, PERCENT_OF_VISITS))
     are_visits_done: bool = False
     step: Mapping[str, str] | None = None
     """What a step of the source itself tells, while there is one."""

@@ -1,14 +1,15 @@
-"""What a run reports: was the listing complete, could the site be read at all, what should a person know?"""
+"""Build the result of a crawl: was the listing complete, could the site be read, what should a person know."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from core.models import Deferred, Failed, ListingEnd
 from core.runs.run import RunStatus
 from core.runtime.context import Context
 from core.sources.io.source import CUT_SHORT, LINKS_DECIDE, UNCHANGED, Source
+from core.value_class import value_class
 
 HELD, INCOMPLETE, UNPUBLISHED = "held", "incomplete", "unpublished"
 """Problems of a partial run: the loss guard kept what would have been removed; the listing did not come to its end; the
@@ -28,7 +29,7 @@ def is_listing_incomplete(source: Source, end: ListingEnd | None) -> bool:
     return source.is_listing_evidence and not is_whole
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RunEnd:
     """How a run ended."""
 
@@ -39,7 +40,7 @@ class RunEnd:
 
     @property
     def is_success(self) -> bool:
-        """Was the source listed as far as it can be, though some of its items may have failed?"""
+        """Whether the source was listed as far as it can be, though some of its items may have failed."""
         return self.status is RunStatus.SUCCEEDED or (self.status is RunStatus.PARTIAL and not self.problem)
 
 

@@ -1,4 +1,4 @@
-"""Open the run of a crawl, or continue the one that is open: who asks for more than that reads gets a new one."""
+"""Open the run of a crawl, or continue the open one; a request for more than the open one reads gets a new run."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def open_crawl_run(
 
 
 def is_weaker(run: Run, mode: CrawlMode, asked: CrawlParameters) -> bool:
-    """Does an open run do less than someone asks for?"""
+    """Return whether an open run does less than someone asks for."""
     is_less = _STRENGTH[CrawlMode.of(run)] < _STRENGTH[mode]
     return is_less or not CrawlParameters.of(run.parameters).covers(asked)
 

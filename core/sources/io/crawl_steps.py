@@ -1,4 +1,4 @@
-"""The steps of a pass that a source with copies of its own does itself: before its listing, and behind the visits.
+"""Run the steps of a source that keeps local copies: before its listing, and after the visits.
 
 A run may name some of the steps in its parameters; without that it does all. What a source without steps does is the
 same whatever is named. What was prepared to its end is not prepared again when the run is continued.
@@ -12,17 +12,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from core.models import ListingEnd
-from core.registry.io.deletion_guard import DeletionGuard
+from core.registry.io.loss_guard import LossGuard
 from core.runs.run import Run, RunPhase
 from core.runtime.context import Context
 from core.sources.crawl_parameters import CrawlParameters
-from core.sources.domain_schema import SOURCES_SUFFIX
 from core.sources.io.crawl_progress import CrawlProgress, PercentRange
 from core.sources.io.crawl_runs import CrawlMode
 from core.sources.io.source import Source
 from core.sources.sharepoint.io.step import Step
 from core.sources.sharepoint.step_names import StepName
 from core.sources.sharepoint.step_results import SourceStatistics
+from core.sources.source_record import SOURCES_SUFFIX
 from core.store.clock import ServerClock
 
 PREPARED, STATISTICS = "prepared", "statistics"
@@ -39,7 +39,7 @@ class CrawlSteps:
     clock: ServerClock
     run: Run
     """As it was when this process joined it."""
-    guard: DeletionGuard
+    guard: LossGuard
     shown: CrawlProgress
     should_stop: Callable[[], bool]
     asked: CrawlParameters
@@ -61,7 +61,7 @@ class CrawlSteps:
         source: Source,
         clock: ServerClock,
         run: Run,
-        guard: DeletionGuard,
+        guard: LossGuard,
         shown: CrawlProgress,
         should_stop: Callable[[], bool],
     ) -> CrawlSteps:
@@ -70,7 +70,7 @@ class CrawlSteps:
 
     @property
     def lists(self) -> bool:
-        """Is the source listed in this pass, and are its items visited?"""
+        """Whether the source is listed in this pass, and its items are visited."""
         return StepName.EMBED in self.asked.steps or not self.source.has_steps
 
     @property

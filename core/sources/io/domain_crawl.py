@@ -28,9 +28,10 @@ from core.sources.io.domain_store import DomainStore
 from core.sources.io.source_selection import select_sources
 from core.store import cancellation
 from core.store.clock import ServerClock
+from core.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SourceResult:
     """How the crawl of one source ended, or how it was left."""
 
@@ -56,7 +57,7 @@ class SourceResult:
 
     @property
     def is_trouble(self) -> bool:
-        """Should a person look at it: it failed, its listing was incomplete, or the loss guard held it?"""
+        """Whether a person should look at it: it failed, its listing was incomplete, or the loss guard held it."""
         return bool(self.error or self.problem or self.status is RunStatus.FAILED)
 
 

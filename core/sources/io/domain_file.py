@@ -18,16 +18,9 @@ from typing import Any
 from pydantic import ValidationError, create_model
 
 from core.settings import Settings
-from core.sources.domain_schema import (
-    GITHUB_URL,
-    SLUG,
-    SOURCES_SUFFIX,
-    Domain,
-    DomainFileError,
-    SourceConfig,
-    folder_id,
-)
+from core.sources.domain_schema import GITHUB_URL, SLUG, Domain, SourceConfig, folder_id
 from core.sources.io import source_kinds
+from core.sources.source_record import SOURCES_SUFFIX, DomainFileError
 
 MOST_FILE_BYTES = 1_000_000
 _NO_NAME = "is no name; use letters without accents, 0-9, _ and -, at most 63 characters"
@@ -76,7 +69,7 @@ def renamed(domain: Domain, domain_id: str) -> Domain:
 
 
 def is_domain_file(what: str) -> bool:
-    """Does this name a file, rather than a site, a repository or a folder?"""
+    """Return whether this names a file, rather than a site, a repository or a folder."""
     return "://" not in what and Path(what).is_file()
 
 

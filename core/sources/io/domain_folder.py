@@ -1,7 +1,7 @@
 """`domains/<id>/domain.json`: the domain as a file, which people may edit, and the folders that belong to it.
 
 A file is written whole or not at all, and only its owner may read it. What it says is taken up by
-`core.sources.io.domain_take_up`.
+`core.sources.io.domain_file_sync`.
 """
 
 from __future__ import annotations
@@ -12,22 +12,23 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import FreshetError
 from core.runs.io.state_file import is_file_name
-from core.sources.domain_schema import Domain, DomainFileError
+from core.sources.domain_schema import Domain
 from core.sources.io.domain_file import parse_file, read_file
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
+from core.sources.source_record import DomainFileError
 from core.store import folder_lock, private_files
+from core.value_class import value_class
 
 LOCK_SECONDS = 60.0
 """The metadata of many files take a while to be written, and hold the same lock."""
 _NAME, _KEY = "vector_store_name", "vector_store_id"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DomainFile:
     """A domain.json as it is on the disk."""
 

@@ -1,26 +1,26 @@
-"""All domains with their sources and how much is in them: what `freshet domain list` and the API show."""
+"""List all domains with their sources and counts, for `freshet domain list` and the API."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from core.keys import Keys
 from core.registry import field_parsing
 from core.runs.run import domain_scope
-from core.sources.domain_schema import DomainFileError, SourceRecord
 from core.sources.io import source_kinds
 from core.sources.io.domain_store import DomainStore, StoredDomain
+from core.sources.source_record import DomainFileError, SourceRecord
 from core.store import connect
 from core.store.commit import Command
 from core.store.connect import Client
 from core.store.pipeline import read_many
 from core.urls.secrets import redact
+from core.value_class import value_class
 
 _FIELDS = ("kind", "config", "last_listed_ts", "last_listing", "held", "full")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SourceOverview:
     """A source of a domain. Every value can be written as JSON."""
 
@@ -45,7 +45,7 @@ class SourceOverview:
     """The gap between requests to its host, if that was set."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DomainOverview:
     """A domain with its sources."""
 

@@ -1,10 +1,10 @@
-"""Everything a person asks of one domain: its last runs, what it refused, what is in error, what is not found."""
+"""Report on one domain: its last runs, what it refused, what is in error, what is not found."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from core.keys import Keys
 from core.registry.io.item_queries import ItemQueries
@@ -21,13 +21,14 @@ from core.sources.sharepoint.io.storage import CrawlerStorage
 from core.store import connect
 from core.store.connect import Client
 from core.urls.secrets import redact
+from core.value_class import value_class
 
 MOST_RUNS = 10
 MOST_SHOWN = 20
 """Refused links of a source, and items in error."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RefusedLinks:
     """Links that a source found and does not take."""
 
@@ -36,7 +37,7 @@ class RefusedLinks:
     """URL and reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DomainReport:
     """A report on one domain."""
 

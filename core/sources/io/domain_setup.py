@@ -7,27 +7,29 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from core.keys import Keys
 from core.registry.io.item_forgetter import ForgetCounts, ItemForgetter
 from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.runs.io.state_file import StateFiles
 from core.settings import Settings
-from core.sources.domain_schema import Domain, DomainFileError, SourceRecord
+from core.sources.domain_schema import Domain
 from core.sources.io import read_permission
 from core.sources.io.domain_folder import DomainFolders
 from core.sources.io.domain_store import DomainStore, StoredDomain, no_domain
 from core.sources.io.source_kinds import location, source_class
 from core.sources.io.source_store import SourceStore
+from core.sources.source_record import DomainFileError, SourceRecord
 from core.store import connect
+from core.value_class import value_class
 
 log = logging.getLogger("store")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class AddedDomain:
-    """What adding a domain did."""
+    """The result of adding a domain."""
 
     is_new: bool
     sources: Sequence[SourceRecord]

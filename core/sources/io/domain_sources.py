@@ -1,4 +1,4 @@
-"""Which source of a domain takes an address, and why the others do not."""
+"""Find which source of a domain takes a URL, and why the others do not."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import replace
 from core.errors import FreshetError
 from core.keys import Keys
 from core.settings import Settings
-from core.sources.domain_schema import DomainFileError
 from core.sources.io import source_kinds
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.source_store import SourceStore
+from core.sources.source_record import DomainFileError
 from core.store.connect import Client
 from core.urls.secrets import redact
 

@@ -1,4 +1,4 @@
-"""The steps of a crawl on their own: which sources, what a crawl would do, read again, embed what waits.
+"""Run single steps of a crawl: select sources, dry run, read again, embed what waits.
 
 A source with copies of its own (`has_steps`) does each step in a crawl run that names it. For others, downloading is
 crawling, processing is reading again what is known, and embedding is for texts that wait.
@@ -7,11 +7,10 @@ crawling, processing is reading again what is known, and embedding is for texts 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from core.errors import FreshetError, NotFound
+from core.outputs.vector_store.io.domain_vector_store import OPENAI, open_store
 from core.outputs.vector_store.io.metadata_cleanup import clean_metadata
-from core.outputs.vector_store.io.open_store import OPENAI, open_store
 from core.outputs.vector_store.store_files import VectorStoreMissing
 from core.registry.io.reindex import Reindexer, ReindexRequest
 from core.runs.io.run_jobs import job_of, send_jobs
@@ -21,19 +20,20 @@ from core.search.io.embed_items import EmbedItems, open_embed
 from core.search.io.embed_queue import EmbedQueue
 from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.crawl import CrawlMode
+from core.sources.io.domain_file_sync import DomainFileSync
 from core.sources.io.domain_store import DomainStore
-from core.sources.io.domain_take_up import DomainTakeUp
 from core.sources.io.dry_run import DryRunReport, dry_run_source
 from core.sources.io.source_selection import select_sources, with_steps
 from core.sources.sharepoint.io.storage import CrawlerStorage
 from core.store import connect
+from core.value_class import value_class
 
 
 class NoSharePointSource(FreshetError):
     """This is for SharePoint sources, and the domain has none."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ChosenSources:
     """The sources that a step concerns."""
 
@@ -48,7 +48,7 @@ class ChosenSources:
         return tuple(sid for sid in self.sids if sid not in self.stepped)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CleanedMetadata:
     """What became of the entries of a files_metadata.json."""
 
@@ -56,9 +56,9 @@ class CleanedMetadata:
     remaining: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StepResult:
-    """What a step has set going."""
+    """The result of one step."""
 
     items: int
     """Items that are due or wait."""
@@ -78,7 +78,7 @@ class DomainSteps:
         self._context = context
         self._domains = DomainStore(context.client, context.keys)
         self._reindexer = Reindexer(context.settings, context.client, context.keys)
-        self._take_up = DomainTakeUp(context.settings, context.client, context.keys, is_own_command=is_own_command)
+        self._file_sync = DomainFileSync(context.settings, context.client, context.keys, is_own_command=is_own_command)
         self._started_by = "script" if is_own_command else "api"
 
     async def select(self, domain_id: str, asked: CrawlParameters) -> ChosenSources:
@@ -86,7 +86,7 @@ class DomainSteps:
 
         Raises DomainFileError if that file cannot be used.
         """
-        await self._take_up.one(domain_id)
+        await self._file_sync.one(domain_id)
         domain = await self._domains.require(domain_id)
         sids = await select_sources(self._context, domain, asked.of_all_steps())
         if not sids:

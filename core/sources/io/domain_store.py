@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from core.errors import NotFound
 from core.keys import Keys
 from core.registry import field_parsing
-from core.sources.domain_schema import Domain
 from core.store.connect import Client, HashFields, texts
 from core.store.pipeline import read_many
+from core.value_class import value_class
+
+if TYPE_CHECKING:
+    from core.sources.domain_schema import Domain  # whose models take pydantic, which reading a domain does not
 
 FIELDS = ("name", "description", "sources", "config", "file_digest", "configured_ts")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class VectorStoreChoice:
     """Which vector store a domain has, or gets."""
 
@@ -26,7 +29,7 @@ class VectorStoreChoice:
     """`redis` or `openai`."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StoredDomain:
     """A domain as it is stored."""
 

@@ -1,4 +1,4 @@
-"""Tell what a crawl of a source would do: list it and compare; visit nothing and write nothing to the registry.
+"""Dry-run a crawl of a source: list it and compare; visit nothing and write nothing to the registry.
 
 Listing a folder sends no request. Listing a site or a repository sends the same few requests as a crawl would, and the
 fetcher keeps its politeness in Redis as always: gates and robots.txt. All counts are of this moment: pages that only
@@ -13,7 +13,7 @@ from typing import cast
 
 from core.models import FetchRequest, FetchResult, ListingEnd, Ref
 from core.net.fetcher import BodySlot, Fetcher
-from core.registry.io.deletion_guard import PossibleLoss, count_possible_loss
+from core.registry.io.loss_guard import PossibleLoss, count_possible_loss
 from core.registry.io.registrar import item_id_of
 from core.registry.record import Status
 from core.runtime.context import Context
@@ -95,7 +95,7 @@ async def dry_run_source(context: Context, sid: str, mode: CrawlMode) -> DryRunR
 
 
 async def _planned_report(context: Context, source: Source, planned: PlannedChanges, now: float) -> DryRunReport:
-    """Return what a source tells that compares its own copies; the loss guard has its say before they are removed."""
+    """Return the report of a source that compares its own copies; the loss guard is asked before they are removed."""
     report = DryRunReport(
         source,
         added=planned.added,

@@ -163,7 +163,7 @@ class FolderSource(Source):
 
 
 def judge_path(patterns: PathPatterns, path: str) -> Judgement:
-    """Say whether patterns take a path, and which one does not."""
+    """Return whether patterns take a path, and which one does not."""
     if patterns.matches(path):
         return Judgement()
     pattern = patterns.excluded_by(path)

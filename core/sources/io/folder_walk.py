@@ -135,7 +135,10 @@ class FolderWalk:
 
 
 def is_young(status: os.stat_result, now: float) -> bool:
-    """May an edit still hide? True as well for a future mtime, which does not tell when the file was written."""
+    """Return whether an edit may still be hidden by the resolution of mtime.
+
+    True as well for a future mtime, which does not tell when the file was written.
+    """
     return status.st_mtime > now - YOUNG_SECONDS
 
 

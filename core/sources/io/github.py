@@ -11,7 +11,7 @@ import hashlib
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 from urllib.parse import unquote
 
@@ -32,6 +32,7 @@ from core.sources.source_state import SourceState
 from core.urls.normalise import clean_url
 from core.urls.patterns import DOCUMENTS, PathPatterns
 from core.urls.scope import EXCLUDED, Judgement
+from core.value_class import value_class
 
 if TYPE_CHECKING:
     from core.net.fetcher import BodySlot, Fetcher
@@ -56,7 +57,7 @@ class _ListingFailed(Exception):
     """A listing cannot go on; the text says why, for people."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BranchHead:
     """The commit that a branch is at, and how to ask whether it still is."""
 

@@ -1,17 +1,17 @@
-"""Hosts that answer 304, not changed, for pages that have changed. Reads only; `SourceStore.distrust` writes."""
+"""Find hosts that answer 304 for pages that have changed. Reads only; `SourceStore.distrust` writes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 from core.keys import Keys
 from core.registry import field_parsing
 from core.store.connect import Client
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class UntrustedHost:
     """A host that was caught."""
 

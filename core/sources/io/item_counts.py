@@ -1,4 +1,4 @@
-"""How many items of a source there are by status, and some of those in trouble, without reading all of them.
+"""Count the items of a source by status, and list some that fail, without reading all of them.
 
 A status is a set of all items of that status, whatever their source. Comparing it with the items of a source costs as
 much as the smaller of the two; where both are large, a sample tells.
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from core.keys import Keys
 from core.registry.record import Status
 from core.sources.io.source_items import SourceItems
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 MOST_COMPARED = 5_000
 SAMPLE = 200
@@ -23,7 +23,7 @@ MOST_STEPS = 5
 """Batches of a status that are looked through for items of one source."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StatusCounts:
     """Items of a source by status, those that are not zero."""
 

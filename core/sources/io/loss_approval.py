@@ -1,4 +1,4 @@
-"""Answer a stopped loss guard: a person agrees that sources of a domain lose more than it lets them, for a day."""
+"""Approve removals that the loss guard has stopped: the sources of a domain may lose more, for a day."""
 
 from __future__ import annotations
 

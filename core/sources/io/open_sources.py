@@ -10,9 +10,9 @@ from dataclasses import replace
 from core.errors import FreshetError
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Item
 from core.runtime.context import Context
-from core.sources.domain_schema import DomainFileError, SourceRecord
 from core.sources.io import source_kinds
 from core.sources.io.source import Source
+from core.sources.source_record import DomainFileError, SourceRecord
 from core.sources.source_state import SourceState
 
 BUILT_IN = (ARTICLES_SOURCE, URLS_SOURCE)
@@ -29,6 +29,8 @@ class OpenSources:
         self._open: dict[str, Source | None] = {}
         self._notes: dict[str, Mapping[str, str]] = {}
         self._opening = asyncio.Lock()
+        self._intervals: dict[tuple[str, ...], float | None] = {}
+        """By the sources of an item: asked for every visit, and the same for nearly all of them."""
 
     async def for_item(self, item: Item, via: str = "") -> Source | None:
         """Return the source through which an item is fetched; None if all of its sources are gone.
@@ -48,11 +50,16 @@ class OpenSources:
 
     async def recheck_seconds(self, item: Item) -> float | None:
         """Return the shortest interval that a source of the item asks for; None if none does."""
-        opened = [source for sid in item.sources if (source := await self._readable(sid))]
-        return min((seconds for source in opened if (seconds := source.recheck_seconds)), default=None)
+        if item.sources not in self._intervals:
+            opened = [source for sid in item.sources if (source := await self._readable(sid))]
+            wanted = (seconds for source in opened if (seconds := source.recheck_seconds))
+            self._intervals[item.sources] = min(wanted, default=None)
+        return self._intervals[item.sources]
 
     async def _readable(self, sid: str) -> Source | None:
         """Open a source; one that is damaged is logged, and as good as none."""
+        if sid in self._open:
+            return self._open[sid]
         try:
             return await self.open(sid)
         except FreshetError as error:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from core.keys import Keys
 from core.settings import Settings
-from core.sources.domain_schema import Domain, DomainFileError
+from core.sources.domain_schema import Domain
 from core.sources.io.domain_file import parse_quick, renamed
 from core.sources.io.domain_setup import permitted
 from core.sources.io.source_store import SourceStore
+from core.sources.source_record import DomainFileError
 from core.store.connect import Client
 
 

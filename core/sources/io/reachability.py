@@ -95,7 +95,7 @@ class Reachability:
         return [item_id for item_id in wanted if item_id not in strangers]
 
     async def is_complete(self) -> bool:
-        """Was every page read that could lead on? With one unread, nothing is known to be an orphan."""
+        """Return whether every page was read that could lead on. With one unread, nothing is known to be an orphan."""
         return not await self._context.source_items.has_unread(self._source.sid)
 
 

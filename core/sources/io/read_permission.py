@@ -1,4 +1,4 @@
-"""Which folders and files may be read: those below `FOLDER_ROOTS`, and those that the person's own command named.
+"""Decide which folders and files may be read: those below `FOLDER_ROOTS`, and those that a person's command named.
 
 Whoever can write to Redis could otherwise make us read any file of the person who runs us. So the command that adds a
 folder signs its record with a key that only this user can read; a record without a good signature opens nothing.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from core.errors import FreshetError
 from core.settings import Settings
-from core.sources.domain_schema import SourceRecord
+from core.sources.source_record import SourceRecord
 
 KEY_FILE = "folder.key"
 _KEY_BYTES = 32

@@ -153,7 +153,7 @@ class SharePointSource(Source):
         return await asyncio.to_thread(self._fetch, item.fetch_url, known)
 
     async def has_copy(self, item: Item) -> bool:
-        """Is the copy of an item on this disk? Another source of the same library has one of its own."""
+        """Return whether the copy of an item is on this disk. Another source of the same library has one of its own."""
         paths = self._candidates(item.fetch_url)
         return await asyncio.to_thread(lambda: any(Path(self._local(path)).is_file() for path in paths))
 

@@ -1,4 +1,4 @@
-"""What is asked of a `files_map.csv` without a pass over it: has it changed, and why has an item no file?"""
+"""Answer questions about a `files_map.csv` without a pass over it: has it changed, and why has an item no file?"""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ async def publish(context: Context, stored: StoredSource, step: Step) -> str:
     but the embed step was asked for, a store that does not exist any more is an error.
     """
     # Here, since opening a store needs the table of sources, and that needs this file.
+    from core.outputs.vector_store.io.domain_vector_store import open_store
     from core.outputs.vector_store.io.embed_step import embed
-    from core.outputs.vector_store.io.open_store import open_store
 
     storage = CrawlerStorage.of(context.settings)
     try:

@@ -1,4 +1,4 @@
-"""Walk over the sitemaps of a site: fetched with validators, read in parse children, each once, not without limit.
+"""Walk the sitemaps of a site: fetched with validators, parsed in child processes, each once, within limits.
 
 What is unchanged lists nothing: its pages were listed when it was read. Trouble with a sitemap is a note, not an end.
 """
@@ -14,13 +14,14 @@ import msgspec
 
 from core import ids
 from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult
-from core.registry import status_table
+from core.registry import http_status_meanings
+from core.registry.http_status_meanings import ResponseKind
 from core.registry.record import iso
-from core.registry.status_table import ResponseKind
 from core.runtime.parse_pool import ParsePool
 from core.sources.sitemap_pages import MAX_BYTES, MOST_LISTED, Listed, SitemapResult, SitemapTask
 from core.urls import secrets
 from core.urls.normalise import registrable_domain
+from core.value_class import value_class
 
 if TYPE_CHECKING:
     from core.net.fetcher import Fetcher
@@ -70,7 +71,7 @@ class SitemapState(msgspec.Struct, frozen=True, omit_defaults=True):
         return {name: value for name, value in headers.items() if value}
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SitemapStep:
     """A sitemap to fetch, how deep it is, and the date that its index gives it."""
 
@@ -149,7 +150,7 @@ class SitemapWalk:
             )
         )
         if isinstance(answer, Fetched):
-            match status_table.status(answer.status).kind:
+            match http_status_meanings.status(answer.status).kind:
                 case ResponseKind.UNCHANGED if known and conditional:
                     return msgspec.structs.replace(known, lastmod=step.lastmod, asked_ts=self.clock()), ()
                 case ResponseKind.OK:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from core.models import Fetched, FetchResult, ListingBatch, ListingEnd, Ref
 from core.registry.record import Item
 from core.settings import Settings
-from core.sources.domain_schema import SourceConfig
 from core.sources.planned_changes import PlannedChanges
 from core.sources.source_state import SourceState
 from core.urls.scope import Judgement, Scope
@@ -24,6 +23,7 @@ from core.urls.scope import Judgement, Scope
 if TYPE_CHECKING:
     from core.net.fetcher import BodySlot
     from core.runtime.context import Context
+    from core.sources.domain_schema import SourceConfig  # brings Pydantic, which a run over feeds does without
     from core.sources.sharepoint.io.step import Step
 
 MOST_ITEMS = 10_000_000
@@ -36,7 +36,7 @@ COMPLETE = "complete"
 
 
 def describe_end(end: ListingEnd | None) -> str:
-    """Say how a listing ended, for people."""
+    """Return how a listing ended, for people."""
     if end is None:
         return CUT_SHORT
     return COMPLETE if end.is_complete else end.reason
@@ -72,7 +72,7 @@ class Source(ABC):
 
     @property
     def is_built_in(self) -> bool:
-        """Are its items feeds' articles or single URLs, which nobody configures or lists?"""
+        """Whether its items are feeds' articles or single URLs, which nobody configures or lists."""
         return self.config_model is None
 
     @property
@@ -116,7 +116,7 @@ class Source(ABC):
 
     @classmethod
     def judge(cls, state: SourceState, settings: Settings, address: str, depth: int, now: float) -> Judgement | None:
-        """Say whether a stored source would take an address, without opening it; None: it is of another place."""
+        """Return whether a stored source would take an address, without opening it; None: it is of another place."""
         return None
 
     def exclusion_reason(self, address: str) -> str:
@@ -135,7 +135,7 @@ class Source(ABC):
         return None
 
     async def has_copy(self, item: Item) -> bool:
-        """Does it keep a copy of its own of an item, which is read before what its address leads to?"""
+        """Return whether it keeps a copy of its own of an item, which is read before what its address leads to."""
         return False
 
     async def publish(self, step: Step) -> str:

@@ -1,26 +1,27 @@
-"""What a SharePoint source has and nobody can search for, as its last runs saw it and as it is on disk."""
+"""Report what a SharePoint source has that cannot be searched, from its last runs and from the disk."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from core.runs.run import Run
 from core.sources.crawl_parameters import CrawlParameters
-from core.sources.domain_schema import SOURCES_SUFFIX
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.storage import CrawlerStorage
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.step_names import StepName
 from core.sources.sharepoint.step_results import Coverage
 from core.sources.sharepoint.stored_source import StoredSource
+from core.sources.source_record import SOURCES_SUFFIX
+from core.value_class import value_class
 
 _COUNTED_BY = {"file_types": StepName.DOWNLOAD, "columns": StepName.DOWNLOAD, "web_parts": StepName.PROCESS}
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SourceCoverage:
     """What of one source is not found."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from core.keys import Keys
 from core.registry import field_parsing
@@ -13,11 +12,12 @@ from core.store.commit import Command
 from core.store.connect import Client, texts
 from core.store.events import event
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 AT_ONCE = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PageLinks:
     """The links of a page of a source, and its other names."""
 
@@ -98,7 +98,7 @@ class SourceItems:
         return {item_id for item_id, has in has_document if by_article.get(item_id, bool(has))}
 
     async def has_unread(self, sid: str) -> bool:
-        """Has nobody read one of its items yet?"""
+        """Return whether one of its items has not been read yet."""
         async for item_ids in scanning.set_members(self._client, self._keys.status(str(Status.PENDING))):
             depths = await self._client.zmscore(self._keys.refs(sid), item_ids)
             if any(depth is not None for depth in depths):

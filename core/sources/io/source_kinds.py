@@ -1,4 +1,4 @@
-"""The table of sources: one line each.
+"""The table of source types: one line each.
 
 The order counts where a person names a source in one word: the last line that recognises it takes it.
 """
@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from core.sources.domain_schema import SourceConfig, SourceRecord
+    from core.sources.domain_schema import SourceConfig
     from core.sources.io.source import Source
+    from core.sources.source_record import SourceRecord
 
 
 class SourceTable(Mapping[str, "type[Source]"]):
@@ -40,6 +41,7 @@ class SourceTable(Mapping[str, "type[Source]"]):
         return len(self._places)
 
 
+USUAL = ("rss", "web")
 SOURCES: Mapping[str, type[Source]] = SourceTable(
     {
         "rss": "single_items SingleItemSource",
@@ -52,6 +54,12 @@ SOURCES: Mapping[str, type[Source]] = SourceTable(
         "sitepage": "sharepoint SharePointPages",
     }
 )
+
+
+def import_usual() -> None:
+    """Import the sources of nearly every job: articles and web sites."""
+    for kind in USUAL:
+        source_class(kind)
 
 
 def source_class(kind: str) -> type[Source]:

@@ -1,4 +1,4 @@
-"""Which sources of a domain a crawl concerns, by its parameters."""
+"""Select the sources of a domain that a crawl's parameters name."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 from core.runtime.context import Context
 from core.sources.crawl_parameters import CrawlParameters
-from core.sources.domain_schema import DomainFileError, SourceRecord
 from core.sources.io.domain_store import StoredDomain
 from core.sources.io.source_kinds import source_class
 from core.sources.sharepoint.step_names import StepName
+from core.sources.source_record import DomainFileError, SourceRecord
 
 log = logging.getLogger("crawler")
 

@@ -1,24 +1,25 @@
-"""Sources in Redis: what they are, when they are listed next, what they remember, and how much they may lose."""
+"""Store sources in Redis: configuration, next listing, notes, and how much they may lose."""
 
 from __future__ import annotations
 
 import json
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from core.keys import Keys
 from core.models import ListingEnd, RejectedUrl
 from core.net import pace_store
 from core.registry import field_parsing
-from core.sources.domain_schema import DomainFileError, SourceRecord
-from core.sources.source_state import LastmodTrust, LossLimit, SourceState
+from core.sources.loss_limit import LossLimit
+from core.sources.source_record import DomainFileError, SourceRecord
+from core.sources.source_state import LastmodTrust, SourceState
 from core.store.commit import DONE_MILLISECONDS, Command, new_token
 from core.store.connect import Client, HashFields, texts
 from core.store.pipeline import read_many
 from core.store.quarantine import Quarantine
 from core.urls import secrets
+from core.value_class import value_class
 
 log = logging.getLogger("store")
 
@@ -57,7 +58,7 @@ return 1
 """
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SourceNotice:
     """What a source tells people: it was stopped by the loss guard, or has no room for more pages."""
 
@@ -155,6 +156,13 @@ class SourceStore:
             await self._client.hset(self._keys.source(sid), mapping=fields)
             log.warning("⚠️ The record of a source was damaged; what it is was read from its domain → %s", sid)
             return record
+
+    async def stored_record(self, sid: str) -> SourceRecord | None:
+        """Return what a source is, by its own record, or else as its domain describes it; changes nothing."""
+        try:
+            return SourceRecord.from_json(str(await self._client.hget(self._keys.source(sid), "config") or ""))
+        except DomainFileError:
+            return await self.record_from_domain(sid)
 
     async def record_from_domain(self, sid: str) -> SourceRecord | None:
         """Return a source as its domain describes it; None if there is no such domain, or it cannot be read either."""

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Mapping
 from core.registry import decide
 from core.registry.decide import VisitContext, VisitResult
 from core.registry.io.commit_buffer import CommitBuffer, DecidedVisit, Progress
-from core.registry.io.deletion_guard import DeletionGuard, PossibleLoss, count_possible_loss
-from core.registry.io.items import LeasedItem
+from core.registry.io.item_store import LeasedItem
+from core.registry.io.loss_guard import LossGuard, PossibleLoss, count_possible_loss
 from core.registry.outcomes import Excluded, Missing
 from core.registry.record import Item, Status
 from core.runs.io.run_tally import RunTally
@@ -45,7 +45,7 @@ class Unlister:
         self._clock = clock
         self._tally = tally
         self._run_began = run_began
-        self._guard = DeletionGuard(context, open_sources, clock, is_run=True)
+        self._guard = LossGuard(context, open_sources, clock, is_run=True)
         self._buffer = CommitBuffer(context, clock, tally, watch)
         self._added: Mapping[str, str] = {}
         """By the hash of their bytes, items that this source did not have before."""

@@ -22,7 +22,7 @@ from core.registry.record import Item
 from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.sources.domain_schema import GapSeconds, SourceConfig, UrlGlobs, slug
-from core.sources.io.single_items import look_and_fetch, page_request
+from core.sources.io.page_fetch import look_and_fetch, page_request
 from core.sources.io.sitemap_walk import SitemapWalk, lastmod_versions
 from core.sources.io.source import LINKS_DECIDE, Source
 from core.sources.sitemap_pages import Listed

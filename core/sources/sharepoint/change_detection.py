@@ -1,4 +1,4 @@
-"""What has changed in SharePoint since the last download: compared by the immutable id, then by four fields."""
+"""Detect what has changed in SharePoint since the last download: by the immutable id, then by four fields."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ComparedFields(Protocol):
 
 
 def is_changed(sp_file: ComparedFields, local_file: ComparedFields) -> bool:
-    """Does the item in SharePoint differ from what was downloaded: name, place, size or time?"""
+    """Return whether the item in SharePoint differs from what was downloaded: name, place, size or time."""
     return (
         sp_file.filename != local_file.filename
         or sp_file.server_relative_url != local_file.server_relative_url

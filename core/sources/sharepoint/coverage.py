@@ -1,4 +1,4 @@
-"""Count what a source has and nobody can search for: columns, web parts and types of files."""
+"""Count what a source has that cannot be searched: columns, web parts and types of files."""
 
 from __future__ import annotations
 

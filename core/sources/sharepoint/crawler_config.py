@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from core.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CrawlerHardcodedConfig:
     """The names are public: people and programs find files by them."""
 

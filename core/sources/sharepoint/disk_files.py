@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from core.value_class import value_class
 
-@dataclass(frozen=True, slots=True)
+
+@value_class
 class DiskFile:
-    """Where it is, how large, how old."""
+    """Path, size and time of a file on this disk."""
 
     path: PurePosixPath
     """Relative to the crawler's folder."""

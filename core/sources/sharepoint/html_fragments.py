@@ -55,7 +55,7 @@ def count_classic_web_parts(html: str) -> int:
 
 
 def is_safe_url(url: str) -> bool:
-    """Is it a link that a reader may follow: the web, mail, a telephone, or a place on the same site?"""
+    """Return whether a reader may follow this link: the web, mail, a telephone, or a place on the same site."""
     return bool(_SAFE_URL.match(url.strip()))
 
 
@@ -200,7 +200,7 @@ def _without_lone_paragraph(blocks: list[str]) -> list[str]:
 
 
 def _is_layout(table: etree._Element) -> bool:
-    """Does the table only place things side by side?"""
+    """Return whether the table only places things side by side."""
     return table.get("id") == "layoutsTable" or bool(_HOLDS_BLOCKS(table))
 
 

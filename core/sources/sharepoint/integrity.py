@@ -1,4 +1,4 @@
-"""Is the disk as the maps say? What is wrong with a file, what it should be, and the summary of a check.
+"""Decide whether the disk is as the maps say: what is wrong with a file, what it should be, the summary of a check.
 
 A row of `files_map.csv` has its file where `file_relative_path` says: downloaded, processed or failed. The original of
 a list or page belongs to the row that it was made into. Items of types that are not embedded have neither row nor file.
@@ -22,7 +22,7 @@ SAME_MOMENT_SECONDS = 2.0
 
 
 class Anomaly(StrEnum):
-    """What can be wrong."""
+    """Kinds of anomalies."""
 
     MISSING_IN_MAP = "MISSING_IN_MAP"
     MISSING_ON_DISK = "MISSING_ON_DISK"
@@ -96,14 +96,17 @@ def expected_place(paths: LocalPaths, row: FileRow) -> PurePosixPath | None:
 
 
 def is_whole(source_type: SharePointType, row: FileRow, found: DiskFile | None) -> bool:
-    """Is it the file of the row? A library's file has the size that SharePoint gave; others are made here."""
+    """Return whether it is the file of the row.
+
+    A library's file has the size that SharePoint gave; others are made here.
+    """
     if found is None or not found.is_regular:
         return False
     return source_type is not SharePointType.FILES or str(found.size) == row.file_size
 
 
 def is_alike(source_type: SharePointType, row: FileRow, found: DiskFile) -> bool:
-    """May it be the file of the row, at another place: of its size and its time?"""
+    """Return whether it may be the file of the row, at another place: of its size and its time."""
     return is_whole(source_type, row, found) and _is_moment(found, row.last_modified_utc)
 
 

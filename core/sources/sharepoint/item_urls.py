@@ -37,7 +37,10 @@ def item_url(site_url: str, source_type: SharePointType, server_relative_url: st
 
 
 def is_of(stored: StoredSource, url: str, list_root: str = "") -> bool:
-    """Is it the URL of something in the library or list of a source? `list_root`: where the list is, if known."""
+    """Return whether it is the URL of something in the library or list of a source.
+
+    `list_root`: where the list is, if known.
+    """
     try:
         parts = urlsplit(url)
         is_same_server = origin_of(url) == origin_of(stored.site_url)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from core.sources.sharepoint.map_rows import SharePointRow
 from core.sources.sharepoint.stored_source import StoredSource
+from core.value_class import value_class
 
 _DIGESTS = 1 << 256
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ListingMemory:
     """Holds for one configuration of a source and one set of rows; anything else is listed anew."""
 

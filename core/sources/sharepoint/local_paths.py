@@ -1,4 +1,4 @@
-"""Where an item of SharePoint is on this disk: a function of its address alone, so that anybody can find a file.
+"""Map an item of SharePoint to its path on this disk: a function of its address alone, so that anybody can find a file.
 
 Paths are relative to the crawler's folder. Two addresses never have one path, and no path leaves its source's folder.
 `server_relative_url` is taken as SharePoint gives it, decoded already: `a%20b.txt` and `a b.txt` are two files.
@@ -88,7 +88,10 @@ class LocalPaths:
         return self.original(row) if self.source_type.is_processed else self.embedded(row)
 
     def is_too_long(self, row: PlacedItem) -> bool:
-        """Is a name or the path of the item longer than a file system takes? Its content is in `03_failed` then."""
+        """Return whether a name or the path of the item is longer than a file system takes.
+
+        If so, its content is in `03_failed`.
+        """
         # No other path of the item is longer: the name in `02_embedded` has what was there, or more.
         return self._is_too_long(self._embedded_parts(row))
 

@@ -104,7 +104,7 @@ def decode(lines: Iterable[bytes], row_class: type[Row]) -> Iterator[Row]:
 
 
 def has_exact_header(line: bytes, row_class: type[MapRow]) -> bool:
-    """Is it the header that this version writes? Otherwise nothing can be appended."""
+    """Return whether it is the header that this version writes. Otherwise nothing can be appended."""
     return line == encode_header(row_class).encode()
 
 

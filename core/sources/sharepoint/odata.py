@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from core.sources.sharepoint.remote_items import ListColumn, SharePointUnavailable
+from core.value_class import value_class
 
 MOST_TEXT_CHARS = 2_000
 """Of a name or an address; SharePoint itself takes 400 for a path."""
@@ -23,7 +23,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 Entity = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class EntityPage:
     """A page of a collection."""
 
@@ -82,7 +82,7 @@ def next_address(page: EntityPage, asked_url: str) -> str:
 
 
 def _is_list_by_id(path: str, entities: Sequence[Entity]) -> bool:
-    """Does the path name a list by its id, and do the rows not say that they are of another?"""
+    """Return whether the path names a list by its id, and the rows do not say that they are of another."""
     found = _LIST_BY_ID.search(path)
     metadata = entities[0].get("__metadata") if entities else None
     uri = _LIST_BY_ID.search(text_of(metadata.get("uri")).casefold() if isinstance(metadata, dict) else "")

@@ -9,13 +9,14 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from lxml import etree
 
 from core.pages.lxml_page import parse_html
+from core.value_class import value_class
 
 MOST_CHARS = 5_000_000
 """Of one field of a page; SharePoint itself refuses pages of more than a few megabytes."""
@@ -32,14 +33,14 @@ class PageUnreadable(ValueError):
     """The content of a page cannot be read; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TextPart:
     """Text that an author wrote."""
 
     html: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class WebPart:
     """A web part. Its values have names such as `title`, `items[0].title`, `items[0].sourceItem.url`."""
 

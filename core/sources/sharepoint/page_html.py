@@ -10,12 +10,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from html import escape, unescape
 
 from core.pages.text_cleaning import collapse_whitespace, strip_unstorable
 from core.sources.sharepoint.html_fragments import clean_fragment, count_classic_web_parts, described_image, is_safe_url
 from core.sources.sharepoint.page_canvas import PageUnreadable, TextPart, WebPart, read_canvas
+from core.value_class import value_class
 
 __all__ = ("CleanPage", "PageUnreadable", "clean_page", "decode_original", "encode_original", "unread_web_parts")
 
@@ -31,7 +31,7 @@ _UNREAD = re.compile(r'<meta name="unread-web-parts" content="([^"]*)">')
 _TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CleanPage:
     """A page as it is embedded."""
 

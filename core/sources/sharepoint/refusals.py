@@ -1,4 +1,4 @@
-"""What SharePoint refuses to do, and what a person can do about it."""
+"""Explain refusals of SharePoint, and what a person can do about them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RequestRefused(Exception):
 
 
 def is_over_threshold(code: str) -> bool:
-    """Is it the refusal to filter a list of more than 5,000 items by a column without an index?"""
+    """Return whether it is the refusal to filter a list of more than 5,000 items by a column without an index."""
     return "-2147024860" in code or "SPQueryThrottled" in code
 
 

@@ -1,14 +1,15 @@
-"""What SharePoint has: items with their values, and how a listing ended."""
+"""Items of SharePoint with their values, and how a listing ended."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from core.sources.sharepoint.map_rows import SharePointRow
+from core.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RemoteItem:
     """A file, a row of a list, or a page."""
 
@@ -18,7 +19,7 @@ class RemoteItem:
     Of a page: `Title`, `CanvasContent1`, `LayoutWebpartsContent`, `WikiField` and the like."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ListColumn:
     """A visible column of a list."""
 

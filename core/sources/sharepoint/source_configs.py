@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import AfterValidator, AliasChoices, Field
 
 from core.sources.domain_schema import Slug, SourceConfig, slug
-from core.urls.ip_addresses import AllowList
+from core.urls.forbidden_addresses import AllowList
 
 MOST_URL_CHARS = 2_000
 MOST_NAME_CHARS = 255

@@ -42,11 +42,11 @@ class SharePointType(StrEnum):
 
     @property
     def is_processed(self) -> bool:
-        """Does the process step make files of the originals?"""
+        """Whether the process step makes files of the originals."""
         return self is not SharePointType.FILES
 
     def is_embedded(self, file_type: str) -> bool:
-        """Are files of this type embedded? Rows and pages are, whatever they are called."""
+        """Return whether files of this type are embedded. Rows and pages are, whatever they are called."""
         return self.is_processed or file_type in CFG.DEFAULT_FILETYPES_ACCEPTED_BY_VECTOR_STORES
 
 

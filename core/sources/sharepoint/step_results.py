@@ -1,4 +1,4 @@
-"""What the steps of a crawl did to one source, in numbers, and what they saw and did not take."""
+"""The results of the steps of a crawl for one source: counts, and what was seen and not taken."""
 
 from __future__ import annotations
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
 from core.sources.sharepoint.local_paths import LocalPaths
 from core.sources.sharepoint.source_types import SharePointType
+from core.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StoredSource:
     """A source as its domain.json has it."""
 

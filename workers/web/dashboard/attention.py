@@ -1,13 +1,13 @@
-"""What needs a person: each with a sentence and the way to mend it, the worst first."""
+"""List what needs a person's attention, the worst first: each with a sentence and a link to repair it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from core.runtime.health import HealthStatus
 from core.runtime.pipeline_monitor import PipelineState
 from core.urls.secrets import redact
+from core.value_class import value_class
 from workers.web.dashboard.webhook_texts import receiver_of
 
 EMBED_PROBLEM = "Nothing is embedded now:"
@@ -21,7 +21,7 @@ STARTS = (
 """How a problem of the processes begins, and the command that ends it."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Detail:
     """One of the things that a problem is about."""
 
@@ -38,7 +38,7 @@ class Detail:
     """What to type where no button helps."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Attention:
     """One thing that needs a person."""
 

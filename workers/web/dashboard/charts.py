@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 
 from core.registry import history
 from core.registry.history import Points, RecentHistory
+from core.value_class import value_class
 from workers.web.dashboard.formats import DAY, HOUR, MINUTE, duration
 
 FINE_STEP, COARSE_STEP = 60.0, 300.0
@@ -19,7 +20,7 @@ MOST_SVG_POINTS = 72
 UNKNOWN = "Nothing is known yet: the timer records a point every minute."
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Series:
     """One line."""
 
@@ -56,7 +57,7 @@ class Chart:
 
     @property
     def has_points(self) -> bool:
-        """Is there anything to draw a line between?"""
+        """Whether there is anything to draw a line between."""
         return any(sum(value is not None for value in one.values) > 1 for one in self.series)
 
 

@@ -1,4 +1,4 @@
-"""What the pages say about feeds: the badge of a health, the sentence after a poll."""
+"""Texts about feeds on pages: the badge of a health, the sentence after a poll."""
 
 from __future__ import annotations
 

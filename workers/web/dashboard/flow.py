@@ -1,20 +1,20 @@
-"""The picture of the pipeline: stations with what they hold, arrows with what passes between them."""
+"""The diagram of the pipeline: stages with what they hold, arrows with what passes between them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from core.registry import history
 from core.registry.history import VISITS, Increase
 from core.registry.record import Status
 from core.runtime.pipeline_monitor import PipelineState
+from core.value_class import value_class
 
 ALMOST_AN_HOUR = 3_500.0
 Counted = tuple[int, str]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Station:
     """A place where things are, and the arrow that leads on from it."""
 
@@ -28,7 +28,7 @@ class Station:
     also: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Flow:
     """All stations in order."""
 

@@ -1,4 +1,4 @@
-"""How values look on a page: numbers, ages, dates, links. Pure: the time comes in as an argument."""
+"""Format values for pages: numbers, ages, dates, links. Pure: the time comes in as an argument."""
 
 from __future__ import annotations
 

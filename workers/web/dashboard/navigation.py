@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from core.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class NavigationLink:
     """A page in the menu."""
 
@@ -15,7 +15,7 @@ class NavigationLink:
     """After `g`, this key opens it."""
 
     def is_current(self, path: str) -> bool:
-        """Is a page this one, or below it?"""
+        """Return whether a page is this one, or below it."""
         return path == self.path or (self.path != "/" and path.startswith(f"{self.path}/"))
 
 

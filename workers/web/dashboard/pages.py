@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from aiohttp import web
 from pydantic import BaseModel
 
+from core.value_class import value_class
 from workers.web.dashboard import forms, rendering
 from workers.web.dashboard.session import Notice
 from workers.web.errors import ApiError, explained_request
@@ -23,7 +23,7 @@ EXPECTED_BELOW = 500
 """Errors with a lower status are the answer to what the person did; the page says so."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Done:
     """What an action did, in a sentence, and which page comes next; empty: the one the form was on."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Literal, Self
 
 from aiohttp import web
 
+from core.value_class import value_class
 from workers.web.dashboard.signing import Signer
 
 SIGNER: web.AppKey[Signer] = web.AppKey("signer", Signer)
@@ -20,7 +20,7 @@ MOST_NOTICE_CHARS = 1_000
 """Browsers drop cookies of more than 4 kB."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Notice:
     """What the page after an action shows."""
 
@@ -45,7 +45,7 @@ def clear_notice(response: web.StreamResponse) -> None:
 
 
 def has_login(request: web.Request) -> bool:
-    """Has this browser logged in, and not too long ago?"""
+    """Return whether this browser has logged in, and not too long ago."""
     values = request.app[SIGNER].unpack("login", request.cookies.get(LOGIN_COOKIE, ""))
     return values is not None and float(values["until_ts"]) > time.time()
 

@@ -1,4 +1,4 @@
-"""How webhooks look on pages: where they send, which events, in which state. Pure."""
+"""Texts about webhooks on pages: where they send, which events, in which state. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API about itself: the OpenAPI document, the docs page, and the files that pages need."""
+"""Routes of the API itself: the OpenAPI document, the docs page, and static files."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ async def _start(call: Call, asked: CrawlerRequest, parameters: CrawlParameters)
 
 
 def _taken_over(job: Job) -> str:
-    """Say that a run does the work of another one too, which waited when it was asked for."""
+    """Return a note that a run does the work of another one too, which waited when it was asked for."""
     run_id = job.parameters.get(TOOK_OVER)
     return f"It took over {run_id}, which had not ended, and does what both were asked for." if run_id else ""
 

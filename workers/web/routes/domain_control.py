@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pydantic import Field
 
 from core.runs.io.state_store import KbStateStore
-from core.runs.kb_state import KbState
+from core.runs.knowledge_base_state import KbState
 from core.runs.run import Run
 from core.sources.io.loss_approval import approve_losses
 from core.store import connect

@@ -27,7 +27,7 @@ TAG = "feeds"
 
 
 async def preview(call: StoreCall, asked: PreviewFeedRequest) -> PreviewFeedAnswer:
-    """Say what a subscription would bring."""
+    """Return what a subscription would bring."""
     try:
         found = await preview_feed(call.services.context, asked.url, asked.category)
     except NoFeedThere as none:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from core.registry.io.item_details import ItemDetailsReader
 from core.registry.io.item_list import ItemFilter, ItemList, ListedItem
-from core.registry.io.trail_reader import explain_url
+from core.registry.io.why_trail_reader import explain_url
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
 from core.sources.io.domain_store import DomainStore
 from core.store import connect

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 from pydantic import Field
 
-from core.registry import moments
+from core.registry import time_parsing
 from core.runs.io.run_list import RunFilter, RunList
 from core.runs.run import Run, RunKind, RunStatus
 from core.store import connect
@@ -89,7 +89,7 @@ async def _require(call: StoreCall, job_id: str) -> Run:
 
 async def since_ts(call: StoreCall, word: str | None) -> float | None:
     """Return the point in time that a request names, if it names one."""
-    return None if word is None else moments.parse_moment(word, await connect.now(call.services.client))
+    return None if word is None else time_parsing.parse_moment(word, await connect.now(call.services.client))
 
 
 ROUTES = (

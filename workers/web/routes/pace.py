@@ -1,4 +1,4 @@
-"""How quickly hosts are asked: what was set, and for a host of your own another pace."""
+"""Routes of pace: list what was set, and set the pace of a host."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What we wait for: closed domains, lines at gates, unreadable robots.txt; and hosts whose 304 is not believed."""
+"""The throttle route: closed domains, queues at gates, unreadable robots.txt, and hosts whose 304 is not believed."""
 
 from __future__ import annotations
 
-from core.net.throttle_store import ThrottleStore, WaitingGate
+from core.net.throttle_overview import ThrottleOverview, WaitingGate
 from core.sources.io.host_trust import untrusted_hosts
 from core.store import connect
 from workers.web.models import NoParameters
@@ -22,7 +22,7 @@ async def show_throttle(call: StoreCall, _: NoParameters) -> ThrottleAnswer:
     services = call.services
     client, keys = services.client, services.keys
     now = await connect.now(client)
-    store = ThrottleStore(client, keys, services.context.paces)
+    store = ThrottleOverview(client, keys, services.context.paces)
     return ThrottleAnswer(
         waiting=[_gate(one) for one in await store.waiting(now, MOST)],
         unreadable_robots=[

@@ -1,1 +1,1 @@
-"""Keeps a vector store in step with the local copies of a source."""
+"""Keep a vector store in step with the local copies of a source."""

@@ -1,4 +1,4 @@
-"""A note of uploads that are under way, beside the map files: a kill leaves it, and the next run cleans up after it.
+"""Note uploads that are under way beside the map files, so that the run after a kill cleans up after them.
 
 Between upload and attachment a file has no attributes, and nobody could tell whose it is. Blocks; use threads.
 """

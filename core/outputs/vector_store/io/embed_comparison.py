@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from core.outputs.vector_store.embed_changes import (
     EmbedChange,
@@ -20,12 +20,13 @@ from core.outputs.vector_store.io.embed_uploads import Candidate, EmbedUploads
 from core.outputs.vector_store.io.local_content import LocalContent, LocalState, content_hash, look_at
 from core.outputs.vector_store.store_files import StoredFile, VectorStoreUnavailable
 from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
+from core.value_class import value_class
 
 FILES_AT_ONCE = 100
 _WITH_A_FILE = (EmbedChange.ADDED, EmbedChange.CHANGED, EmbedChange.RENAMED, EmbedChange.UNCHANGED)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Decision:
     file: FileRow
     row: VectorStoreRow | None

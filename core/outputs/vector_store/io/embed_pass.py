@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 
 from core.outputs.vector_store.file_attributes import is_of
 from core.outputs.vector_store.io.embed_maps import EmbedMaps
@@ -18,13 +17,14 @@ from core.sources.sharepoint.local_paths import LocalPaths
 from core.sources.sharepoint.map_rows import VectorStoreRow
 from core.sources.sharepoint.step_results import EmbedCounts
 from core.sources.sharepoint.stored_source import StoredSource
+from core.value_class import value_class
 
 log = logging.getLogger("crawler")
 
 _LISTED_AT_ONCE = 500
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class EmbedPass:
     """One source, one store, one pass."""
 
@@ -74,6 +74,6 @@ class EmbedPass:
         log.info("🗑️ Removed from the vector store → %s", row.file_relative_path)
 
     def warn(self, sentence: str) -> None:
-        """Tell people."""
+        """Warn the person who watches the run."""
         log.warning("⚠️ %s", sentence)
         self.step.warnings.append(sentence)

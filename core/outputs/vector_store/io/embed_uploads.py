@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from core.outputs.vector_store.embed_changes import embedded_row, failed_row
@@ -19,13 +19,14 @@ from core.outputs.vector_store.io.begun_uploads import BegunUploads
 from core.outputs.vector_store.io.embed_pass import EmbedPass
 from core.outputs.vector_store.store_files import BegunUpload, FileStatus, StoredFile, UploadRequest, UploadResult
 from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
+from core.value_class import value_class
 
 log = logging.getLogger("crawler")
 
 _NOT_YET = "It is not embedded yet; the next run looks again."
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Candidate:
     """A file that the store should have."""
 
@@ -39,7 +40,7 @@ class Candidate:
     """An earlier process uploaded these bytes, and was killed before it wrote that down."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Outcome:
     candidate: Candidate
     stored: StoredFile | None = None

@@ -1,10 +1,9 @@
-"""Look at a local file before it is uploaded: is it there, whole, and of a type that a vector store takes?"""
+"""Check a local file before it is uploaded: present, complete, and of a type that a vector store takes."""
 
 from __future__ import annotations
 
 import hashlib
 import stat
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as C
 from core.sources.sharepoint.io.storage import CrawlerStorage
 from core.sources.sharepoint.local_paths import LocalPaths
 from core.sources.sharepoint.map_rows import FileRow
+from core.value_class import value_class
 
 _CHUNK_BYTES = 1 << 20
 
@@ -25,7 +25,7 @@ class LocalState(StrEnum):
     UNSUPPORTED = "vector stores do not take files of its type"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LocalContent:
     """A local file as it was found."""
 

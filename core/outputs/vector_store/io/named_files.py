@@ -1,4 +1,4 @@
-"""Which files of the global storage the map files of other sources and domains name. Blocks; use threads."""
+"""Find the files of the global storage that map files of other sources and domains name. Blocks; use threads."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NamedFiles:
         self._ids.close()
 
     def has(self, file_id: str) -> bool:
-        """Does a map file of another source name this file? Yes if one of them cannot be read."""
+        """Return whether a map file of another source names this file. True if one of them cannot be read."""
         with self._lock:
             if not self._is_read:
                 self._read()

@@ -48,7 +48,7 @@ class CallFailed(Exception):
 
     @property
     def is_missing(self) -> bool:
-        """Does what was asked for not exist?"""
+        """Whether what was asked for does not exist."""
         return self.status == 404
 
     @property
@@ -58,7 +58,7 @@ class CallFailed(Exception):
 
     @property
     def is_transient(self) -> bool:
-        """May the same request be answered later?"""
+        """Whether the same request may be answered later."""
         return not self.status or self.status >= 500 or self.status in _TRANSIENT
 
 

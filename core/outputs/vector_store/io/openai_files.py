@@ -86,7 +86,7 @@ class OpenAiFiles:
         return times
 
     async def exists(self, file_id: str) -> bool:
-        """Is the file there? Only an explicit no is one."""
+        """Return whether the file is there. Only a "not found" counts as no."""
         try:
             await self._calls.send(lambda: self._calls.client.files.retrieve(file_id))
         except CallFailed as error:
@@ -142,5 +142,5 @@ class UploadTimes:
 
 
 def is_same_file(one: FileObject, filename: str, size: int) -> bool:
-    """Has the file this name and so many bytes? Some servers keep quotes as forms escape them."""
+    """Return whether the file has this name and so many bytes. Some servers keep quotes as forms escape them."""
     return one.bytes == size and one.filename in (filename, filename.replace('"', _QUOTE_IN_FORMS))

@@ -13,7 +13,6 @@ import logging
 import os
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from core.outputs.vector_store.io.openai_calls import CallFailed, OpenAiCalls, Sleep, open_calls
@@ -21,6 +20,7 @@ from core.outputs.vector_store.io.openai_store import OpenAiStore
 from core.outputs.vector_store.store_files import VectorStoreUnavailable
 from core.settings import Settings
 from core.store import private_files
+from core.value_class import value_class
 
 log = logging.getLogger("crawler")
 
@@ -30,7 +30,7 @@ CREATION_NAME = ".vector_store.creation"
 _LOCK_POLL_SECONDS = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StoreOwner:
     """What a domain says of its vector store."""
 

@@ -252,7 +252,7 @@ class OpenAiStore:
 
 
 def missing_sentence(store_id: str) -> str:
-    """Say what to do about a store that does not exist."""
+    """Return what to do about a store that does not exist."""
     return (
         f"There is no vector store {store_id}. Correct vector_store_id in the domain.json, "
         "or make it empty: then the next crawl makes a new one."

@@ -29,7 +29,7 @@ from core.registry.io.registrar import item_id_of
 from core.registry.record import Item, Status
 from core.runtime.context import Context
 from core.search.io.embed_run import EmbedRun, embed_lease
-from core.search.io.open_embed_run import open_embed_run
+from core.search.io.embed_run_setup import open_embed_run
 from core.search.protocols import EmbedderUnavailable
 from core.sources.sharepoint.item_urls import unique_id_of
 from core.sources.sharepoint.step_results import NO_COPY

@@ -13,7 +13,7 @@ import secrets
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,6 +24,7 @@ from core.settings import Settings
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.storage import CrawlerStorage
 from core.store import private_files
+from core.value_class import value_class
 
 MAP_FILES = (CFG.SHAREPOINT_MAP_CSV, CFG.FILE_MAP_CSV, CFG.VECTOR_STORE_MAP_CSV)
 MOST_REPORT_BYTES = 50_000_000
@@ -35,7 +36,7 @@ LEFT_SECONDS = 3_600.0
 _LEFT = ".new"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StoredReport:
     """A report that is there."""
 

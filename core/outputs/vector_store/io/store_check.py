@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Collection, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from core.outputs.vector_store.file_attributes import is_of, newest_live
@@ -31,13 +30,14 @@ from core.sources.sharepoint.io.storage import CrawlerStorage
 from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.stored_source import StoredSource
+from core.value_class import value_class
 
 log = logging.getLogger("crawler")
 
 _LISTED_AT_ONCE = 500
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CheckedDomain:
     """A domain that is checked."""
 

@@ -1,4 +1,4 @@
-"""What a vector store has, for one pass: found by id or by item, never all in memory. Blocks, like all of SQLite."""
+"""The files of a vector store for one pass: found by id or by item, never all in memory. Blocks, like all of SQLite."""
 
 from __future__ import annotations
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from core.settings import ROOT, Settings
 from core.sources.sharepoint.remote_items import SharePointUnavailable
+from core.value_class import value_class
 
 MOST_BYTES = 1_000_000
 _SETTING = "SHAREPOINT_CERTIFICATE_PATH"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class AppCertificate:
     """What signs the requests for tokens."""
 

@@ -37,7 +37,7 @@ class ClaimedFiles:
     # ── looking ──
 
     def has_download(self, row: FileRow) -> bool:
-        """Is on the disk what was downloaded for this row, of the size that it had?
+        """Return whether what was downloaded for this row is on the disk, of the size that it had.
 
         A quick look, at every row of a source; the integrity check looks closely.
         """
@@ -51,12 +51,12 @@ class ClaimedFiles:
         return False
 
     def has_all(self, row: FileRow) -> bool:
-        """Is also on the disk what was made of the download?"""
+        """Return whether what was made of the download is on the disk as well."""
         path = self._paths.from_map(row.file_relative_path)
         return path is not None and self.is_file(path) and self.has_download(row)
 
     def is_file(self, path: PurePosixPath, size: str = "") -> bool:
-        """Is a regular file there, of this size if one is given?"""
+        """Return whether a regular file is there, of this size if one is given."""
         try:
             found = os.lstat(self._begin + "/".join(path.parts))
         except OSError:

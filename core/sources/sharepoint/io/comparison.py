@@ -1,4 +1,4 @@
-"""Compare what SharePoint has with what is here. Blocks: for threads."""
+"""Compare the remote listing with the local files. Blocks: for threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a download would do, without doing it: the maps are made beside the real ones and removed at the end."""
+"""Preview a download without doing it: the maps are made beside the real ones and removed at the end."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from core.sources.sharepoint.map_rows import FileRow, MapRow, SharePointRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.step_results import Coverage, DownloadCounts
 from core.sources.sharepoint.stored_source import StoredSource
+from core.value_class import value_class
 
 MOST_NAMED = 1_000
 """Changes that are named; all are counted."""
 _ID = re.compile(r"[A-Za-z0-9_.-]{1,80}")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PlannedChange:
     """What would become of one item."""
 

@@ -1,4 +1,4 @@
-"""The download step: list a source, compare with what is here, bring what is new, remove what is gone, check.
+"""The download step: list a source, compare it with the disk, download what is new, remove what is gone, check.
 
 Nothing is removed before everything else was tried, nothing because of a listing that was cut short, and not more at
 once than the loss guard allows. Whatever ends the step early, every row that was written stays.

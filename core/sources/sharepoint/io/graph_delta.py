@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from core.sources.sharepoint.odata import origin_of
 from core.sources.sharepoint.refusals import RequestRefused
 from core.sources.sharepoint.remote_items import SharePointUnavailable
+from core.value_class import value_class
 
 MOST_PAGES = 20
 GONE = 410
@@ -21,7 +21,7 @@ log = logging.getLogger("crawler")
 Ask = Callable[[str], Any]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DriveState:
     """What Graph says of a drive."""
 
@@ -64,7 +64,7 @@ def _is_unchanged(ask: Ask, drive: str, link: str) -> bool:
 
 
 def _is_of(drive: str, link: str) -> bool:
-    """Does the link lead to this drive? The token goes with it."""
+    """Return whether the link leads to this drive. The token goes with it."""
     try:
         is_same = origin_of(link) == origin_of(drive)
         return is_same and urlsplit(link).path.startswith(urlsplit(drive).path) and len(link) <= _LINK_CHARS
@@ -73,7 +73,7 @@ def _is_of(drive: str, link: str) -> bool:
 
 
 def _is_root(entry: object) -> bool:
-    """Is it the drive itself, which comes with every answer? What changed in it comes beside it."""
+    """Return whether it is the drive itself, which comes with every answer. What changed in it comes beside it."""
     return isinstance(entry, Mapping) and "root" in entry and "deleted" not in entry
 
 

@@ -81,7 +81,7 @@ class IntegrityCheck:
 
     @property
     def is_corrected(self) -> bool:
-        """Was anything wrong?"""
+        """Whether anything was wrong."""
         return not self.counts.summary.startswith("Integrity check passed")
 
     # ── looking ──
@@ -112,7 +112,7 @@ class IntegrityCheck:
         self._take_renamed(disk, missing)
 
     def _is_settled(self, disk: DiskTable, row: FileRow, item: SharePointRow) -> bool:
-        """Is the file of the row in its place, now?"""
+        """Return whether the file of the row is in its place now."""
         if not row.file_relative_path:
             self._adopt(disk, item)
             return True  # a download that failed is no anomaly: every crawl tries it again
@@ -153,7 +153,7 @@ class IntegrityCheck:
         return self._found_elsewhere(disk, row, place)
 
     def _is_anothers(self, found: DiskFile, row: FileRow, place: PurePosixPath) -> bool:
-        """Does the map give this file to another row? The export of a list is of all of them."""
+        """Return whether the map gives this file to another row. The export of a list is of all of them."""
         claims = self._rows.with_path(self._paths.to_map(found.path))
         return found.path != place and any(
             other.sharepoint_unique_file_id != row.sharepoint_unique_file_id for other in claims

@@ -1,4 +1,4 @@
-"""Bring items to this disk, several at once, and write each down as soon as it is there.
+"""Download items, several at once, and record each as soon as it is on the disk.
 
 What fails is tried again in the next batch. A stop ends between items, or within a download, which is then as if it had
 not begun.
@@ -70,7 +70,7 @@ class ItemDownloads:
     """The step ends early, whatever the run says."""
 
     def should_stop(self) -> bool:
-        """Is it time to stop?"""
+        """Return whether it is time to stop."""
         return self._is_left.is_set() or self.step.should_stop()
 
     async def bring_all(self, items: RowTable[SharePointRow]) -> None:

@@ -160,7 +160,7 @@ def _write_table(path: Path, row_class: type[Row], table: RowTable[Row], is_kept
 
 
 def _is_appendable(path: Path, row_class: type[Row], is_right: Callable[[Row], bool] = lambda _: True) -> bool:
-    """Has the file the header of this version, whole rows, no damage, and only rows that are right?"""
+    """Return whether the file has the header of this version, whole rows, no damage, and only rows that are right."""
     try:
         with open_regular(path, os.O_RDONLY) as file:
             if not has_exact_header(file.readline(), row_class) or whole_rows(file).rest:
@@ -172,7 +172,7 @@ def _is_appendable(path: Path, row_class: type[Row], is_right: Callable[[Row], b
 
 
 def _is_in_order(path: Path, row_class: type[Row], is_kept: Callable[[Row], bool]) -> bool:
-    """Is the file as it would be written anew? Then it need not be."""
+    """Return whether the file is as it would be written anew. If so, it need not be."""
     last = (b"", b"")
     with SeenIds() as seen:
 

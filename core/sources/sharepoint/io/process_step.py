@@ -150,7 +150,7 @@ class _SourceProcessing:
             failed.add(row)
 
     def _is_done(self, row: FileRow) -> bool:
-        """Was the row's file made of this version already, or is it one that is not to be made?"""
+        """Return whether the row's file was made of this version already, or is not to be made."""
         path = self._paths.from_map(row.file_relative_path)
         if path is None or not self._has_original(row):
             return False

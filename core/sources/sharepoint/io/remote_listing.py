@@ -1,4 +1,4 @@
-"""What SharePoint has of one source, read to its end into tables on the disk before anything is compared."""
+"""Read the whole listing of a SharePoint source into tables on the disk, before anything is compared."""
 
 from __future__ import annotations
 

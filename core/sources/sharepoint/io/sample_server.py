@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr
-
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.sources.sharepoint.odata import origin_of
 

@@ -21,7 +21,7 @@ class SeenIds:
         return self._database.execute("INSERT OR IGNORE INTO seen VALUES (?)", (one,)).rowcount == 1
 
     def __contains__(self, one: str) -> bool:
-        """Was it added?"""
+        """Return whether it was added."""
         return self._database.execute("SELECT 1 FROM seen WHERE id = ?", (one,)).fetchone() is not None
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Ask one SharePoint site: repeat what fails for a moment, renew what has expired, say what to do about the rest.
+"""Send requests to one SharePoint site: retry what fails for a moment, renew what has expired, explain the rest.
 
 Only the request that failed is repeated. So a listing whose third page is refused for a while asks for its third page
 again, and for no other.

@@ -11,7 +11,7 @@ from core.settings import Settings
 from core.sources.sharepoint.io.app_certificate import read_certificate
 from core.sources.sharepoint.io.sharepoint_session import GuardedSession
 from core.sources.sharepoint.remote_items import SharePointUnavailable
-from core.urls.ip_addresses import AllowList
+from core.urls.forbidden_addresses import AllowList
 
 REFRESH_SECONDS_BEFORE_END = 300.0
 MICROSOFT_AUTHORITIES = (

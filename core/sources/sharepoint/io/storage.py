@@ -1,17 +1,17 @@
-"""Where everything of SharePoint is below PERSISTENT_STORAGE_PATH."""
+"""Paths of everything that belongs to SharePoint below PERSISTENT_STORAGE_PATH."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from core.settings import Settings
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.map_rows import MapRow
 from core.sources.sharepoint.stored_source import StoredSource
+from core.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CrawlerStorage:
     """The folders of all domains."""
 

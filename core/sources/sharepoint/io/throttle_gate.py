@@ -1,4 +1,4 @@
-"""One gate for each server: when it says "not now", every thread and every site of this process waits."""
+"""One gate for each server: when it asks to wait, every thread and every site of this process waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be done with one article or page: show its picture, check it, read it again, forget it."""
+"""Actions on one article or page: show its picture, check it, read it again, forget it."""
 
 from __future__ import annotations
 

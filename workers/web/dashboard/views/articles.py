@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 from pydantic import Field
 
 from core.registry.io.article_list import ArticleFilter, ArticleList, ArticleListPage
-from core.search import highlight
+from core.search import snippet_cutting
 from core.search.languages import language_of
-from core.search.marking import read_question
+from core.search.snippet_marking import read_question
 from core.sources.io.domain_store import DomainStore
 from workers.web.dashboard.pages import page
 from workers.web.models import Cursor, Flag, Moment, Name, RequestModel
@@ -125,12 +125,12 @@ def _result(result: SearchResultAnswer, question: str) -> dict[str, Any]:
     title = (result.title or result.url)[:TITLE_CHARS]
     language = language_of(" ".join(one.snippet for one in result.passages), result.language)
     asked = read_question(question, language, replica_terms.terms)
-    _, ranges = highlight.snippet(title, asked, TITLE_CHARS)
+    _, ranges = snippet_cutting.snippet(title, asked, TITLE_CHARS)
     return {
         "page": result,
-        "title": highlight.marked_parts(title, ranges),
+        "title": snippet_cutting.marked_parts(title, ranges),
         "passages": [
-            (one.headings, highlight.marked_parts(one.snippet, one.highlights))
+            (one.headings, snippet_cutting.marked_parts(one.snippet, one.highlights))
             for one in result.passages[:MOST_PASSAGES]
         ],
     }

@@ -80,7 +80,7 @@ def _place(name: str, source: SourceOverview) -> str:
 
 
 def is_paused(domain: DomainOverview, paused: Collection[str]) -> bool:
-    """Is the whole domain paused?"""
+    """Return whether the whole domain is paused."""
     return domain_scope(domain.id) in paused
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal
 
-from core.registry.io.deletion_guard import KEPT
+from core.registry.io.loss_guard import KEPT
 from core.sources.io.domain_overview import SourceOverview
 from core.sources.io.item_counts import ItemCounts
 from core.urls.secrets import redact

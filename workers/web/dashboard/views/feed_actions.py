@@ -1,4 +1,4 @@
-"""What can be done with feeds and categories: poll, set, remove, import, rename, drop."""
+"""Actions on feeds and categories: poll, set, remove, import, rename, drop."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def _processes(state: PipelineState) -> list[tuple[str, float, bool]]:
 
 
 def _is_empty(state: PipelineState) -> bool:
-    """Is there nothing to read yet?"""
+    """Return whether there is nothing to read yet."""
     metrics = state.metrics
     return not (metrics.feeds or metrics.articles or any("." in sid for sid in metrics.backlog.due))
 

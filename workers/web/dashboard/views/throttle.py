@@ -1,4 +1,4 @@
-"""The throttle: which domains we wait for and why, whose 304 is false, and the pace of hosts."""
+"""The throttle page: which domains requests wait for and why, whose 304 is false, and the pace of hosts."""
 
 from __future__ import annotations
 
