@@ -6,7 +6,7 @@ from typing import Any
 
 from core import ids
 from core.keys import Keys
-from core.registry.io.visitor import Visitor
+from core.registry.io.batch_visitor import Visitor
 from core.runtime.context import Context
 from core.sources.io.open_sources import OpenSources
 from core.store import connect

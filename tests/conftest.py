@@ -14,12 +14,12 @@ import fakeredis
 import hypothesis
 import pytest
 import pytest_asyncio
-from pydantic import SecretStr
 
 from core.keys import Keys
 from core.runtime.context import Context, open_context
 from core.runtime.parse_pool import ParsePool
 from core.search.io import local_embedder
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect, embedded
 from tests import commands, ports
@@ -29,7 +29,7 @@ from tests.openai_store_server import OpenAiStoreServer
 from tests.site import Site
 from tests.web import FakeWeb
 
-SETTING_NAMES = {name.upper() for name in Settings.model_fields}
+SETTING_NAMES = {name.upper() for name in Settings.names()}
 RUNAWAY_CPU_SECONDS = 30.0
 FAULTS = Path(__file__).parent / "faults"
 FULL = """the long version: crashes, lost replies and kills at every point instead of at some of them; load tests
@@ -95,7 +95,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No variable and no .env of the developer's reaches a test."""
     for name in SETTING_NAMES & os.environ.keys():
         monkeypatch.delenv(name)
-    monkeypatch.setitem(Settings.model_config, "env_file", None)
+    monkeypatch.setattr(Settings, "env_file", None)
 
 
 @pytest.fixture(autouse=True)

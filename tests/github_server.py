@@ -18,8 +18,7 @@ import json
 from typing import Any, NamedTuple, Self
 from urllib.parse import unquote
 
-from pydantic import SecretStr
-
+from core.secret_text import SecretStr
 from tests.web import FakeWeb
 from tests.web_replies import Exchange, Seen
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ def names() -> dict[str, list[list[str]]]:
     return {name.rstrip("."): lists for name, lists in answers.items()}
 
 
+@cache
 def maker() -> Callable[[Any], bytes]:
     """The collection's own way to turn a spec into bytes."""
     spec = importlib.util.spec_from_file_location("hostile_materialise", FOLDER / "materialise.py")

@@ -26,7 +26,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from pydantic import SecretStr
+from core.secret_text import SecretStr
 
 KEY = "sk-loopback-only"
 MOST_PER_PAGE = 100

@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -191,7 +192,23 @@ def _run(command: list[str], cwd: str, env: dict[str, str], files: list[int]) ->
     module = command[0]
     sys.modules.pop(module, None)
     sys.argv = command
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    code = 0
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if not isinstance(end.code, int | None):
+            raise
+        code = end.code or 0
+    _end(code)
+
+
+def _end(code: int) -> None:
+    """End as Python does, but take no module apart: that writes to all memory that is shared with the server."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
+
+from core.runs.io.run_worker import RunWorker
 from core.runs.run import Run, RunKind
+from core.runs.run_request import RunReply
 from core.runtime.context import Context
 from core.store import connect
 
@@ -15,12 +19,17 @@ async def runs_of(context: Context, kind: RunKind) -> list[Run]:
     return await context.runs.newest(10, await connect.now(context.client), kind=kind)
 
 
-async def ask(context: Context, run: Run, request: Callable[[str], Awaitable[Run]]) -> None:
-    """Ask, for instance for a pause, and return after the next heartbeat of the run."""
-    await request(run.id)
-    asked_ts = await connect.now(context.client)
-    while True:
-        seen = await context.runs.require(run.id, asked_ts)
-        if seen.heartbeat_ts > asked_ts:
-            return
-        await asyncio.sleep(0.01)
+async def ask(run: Run, request: Callable[[str], Awaitable[Run]]) -> None:
+    """Ask for a pause or a cancel, and return when the worker, which is in this process, stops because of it."""
+    # The heartbeat in the store would be too early: it is there before the worker has read its reply.
+    has_heard, obey = asyncio.Event(), RunWorker._obey
+
+    def listen(worker: RunWorker, reply: RunReply) -> None:
+        obey(worker, reply)
+        if worker.run.id == run.id and worker.should_stop():
+            has_heard.set()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(RunWorker, "_obey", listen)
+        await request(run.id)
+        await has_heard.wait()

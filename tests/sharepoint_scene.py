@@ -28,8 +28,8 @@ from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl_runs import CrawlMode
 from core.sources.io.domain_crawl import DomainCrawl
+from core.sources.io.domain_file_sync import DomainFileSync
 from core.sources.io.domain_store import DomainStore
-from core.sources.io.domain_take_up import DomainTakeUp
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.store import connect
 from core.urls.normalise import normalise_url
@@ -125,7 +125,7 @@ class Scene:
     async def crawl(self, mode: str = "incremental") -> Run:
         """Crawl the domain once, as the command does."""
         context = self.context
-        await DomainTakeUp(context.settings, context.client, context.keys, is_own_command=True).one(DOMAIN)
+        await DomainFileSync(context.settings, context.client, context.keys, is_own_command=True).one(DOMAIN)
         domain = await DomainStore(context.client, context.keys).require(DOMAIN)
         return await DomainCrawl(context, DOMAIN, domain.sources, CrawlMode(mode)).run()
 

@@ -19,8 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import SecretStr
-
+from core.secret_text import SecretStr
 from sample_sharepoint import columns
 from sample_sharepoint.loopback import LoopbackServer
 from sample_sharepoint.model import LIBRARY, LIST, SITE_PAGES, Column, Item, ItemList, Reference

@@ -15,8 +15,7 @@ import signal
 import sys
 from pathlib import Path
 
-from pydantic import SecretStr
-
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.sources.sharepoint.io import sharepoint_requests  # noqa: F401 # imported once, before the forks
 from core.sources.sharepoint.io.download_step import download

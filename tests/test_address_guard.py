@@ -10,7 +10,7 @@ import pytest
 from core.errors import FailDetail
 from core.models import Failed
 from core.net.address_guard import AddressBlocked, Guard, Target
-from core.urls.ip_addresses import AllowList
+from core.urls.forbidden_addresses import AllowList
 
 GUARD = Guard(AllowList.parse(["intranet.test", "wiki.test:9000"]), (80, 443, 8080))
 

@@ -14,7 +14,7 @@ from core.feeds.io.category_changes import CategoryChanges
 from core.feeds.io.link_store import Ttls
 from core.models import Ref
 from core.registry.io.article_end import ArticleEnd
-from core.registry.io.cleanup import ArticleExpiry
+from core.registry.io.periodic_cleanup import ArticleExpiry
 from core.registry.io.registrar import Listing
 from core.runtime.job_queues import JobQueues
 from core.search.io.chunk_store import ChunkStore
@@ -24,7 +24,7 @@ from core.store import connect
 from core.store.commit import Command
 from tests.articles import ArticlePage
 from tests.crawled_site import SID
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 from tests.site import FILLER
 from workers.timer import Timer
 

@@ -7,7 +7,7 @@ import pytest
 from core import ids
 from core.feeds.io.link_store import LinkStore, Ttls
 from core.keys import Keys
-from core.registry.io.articles import ArticleStore
+from core.registry.io.article_store import ArticleStore
 from core.store.commit import Command, Leases
 from core.store.connect import Client
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.pages.blocks import TextBlock, TextBlockKind
 from core.pages.boilerplate import choose_abstract, remove_boilerplate
+from core.pages.text_blocks import TextBlock, TextBlockKind
 from tests.pages import PARAGRAPH
 
 TITLE = "Water at the wheel"

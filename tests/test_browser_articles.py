@@ -12,7 +12,7 @@ from core.settings import Settings
 from tests.api import ApiServer, api_server
 from tests.articles import ArticlePage
 from tests.browser import PATIENCE_MS, Visitor, chromium, every_screen, needs_browser, visitor
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 from tests.test_picture_fetch import PNG
 
 pytestmark = needs_browser

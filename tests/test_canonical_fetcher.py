@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+import os
+import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -493,7 +496,7 @@ async def test_old_failures_and_items_are_forgotten(context: Context, web: FakeW
     clock = (await canonical_fetcher.find_links(context.client, context.keys, context.settings)).clock
     later = dataclasses.replace(clock, server_ts=clock.server_ts + 38 * DAY)
     from core.feeds.io.link_store import Ttls
-    from core.registry.io.cleanup import Pruner
+    from core.registry.io.periodic_cleanup import Pruner
 
     pruning = Pruner(context.client, context.keys, Ttls.of(context.settings))
     await pruning.forget_old_attempts(later.now())
@@ -622,6 +625,32 @@ async def test_stop_ends_within_moments_and_leaves_no_lease(context: Context, we
 
     assert await context.client.keys("*crashes*") == []
     assert await context.client.zcard(context.keys.article_index) < 200
+
+
+# ── the start ───────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_run_loads_only_what_it_needs(context: Context, web: FakeWeb, tmp_path: Path) -> None:
+    """A run that stores an article loads neither RQ nor Pydantic nor a parser: they would be half of its start."""
+    web.page("/a", article())
+    await add(context, web.url("/a"))
+    settings = context.settings
+    assert settings.redis_url is not None
+    environment = {
+        "PATH": os.environ["PATH"],
+        "REDIS_URL": settings.redis_url.get_secret_value(),
+        "KEY_PREFIX": settings.key_prefix,
+        "FETCH_ALLOWED_HOSTS": "127.0.0.0/8",
+        "PERSISTENT_STORAGE_PATH": str(tmp_path),
+    }
+    code = "import sys; from workers import canonical_fetcher; canonical_fetcher.main(); print(*sys.modules)"
+    running = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, cwd=Path(__file__).parents[1], env=environment, stdout=asyncio.subprocess.PIPE
+    )
+    told, _ = await running.communicate()
+
+    assert await stored(context, web.url("/a"))
+    assert {"rq", "pydantic", "lxml", "selectolax", "numpy"}.isdisjoint(told.decode().split())
 
 
 # ── charsets ────────────────────────────────────────────────────────────────────────────────────

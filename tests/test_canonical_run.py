@@ -85,7 +85,7 @@ async def test_pause_and_resume(polite: Context, web: FakeWeb) -> None:
     async def pause_first(exchange: Exchange) -> None:
         [now_running] = await runs_of(polite, RunKind.CANONICAL)
         if now_running.status is RunStatus.RUNNING and not now_running.counts["found"]:
-            await ask(polite, now_running, control.pause)
+            await ask(now_running, control.pause)
         path = exchange.seen.path
         await Document(raw(article(path, text=path * 20)))(exchange)
 

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+from typing import Any
+
+import fakeredis
+import pytest
+
 from bench import capacity
 from bench.capacity import Need, Traffic, Unit
+from bench.day import Day
+from bench.growth_steps import OutOfTime, Place
 from bench.harness import ROOT
 
 UNITS = {name: Unit(cpu=0.001, server=0.0001, bytes=1_000.0, start=2.0) for name in capacity.UNITS}
@@ -53,3 +62,30 @@ def test_what_breaks_first() -> None:
     assert Need(100, 0.1, 1, 1).breaks_first[0] == "worker CPU"
     assert Need(1, 0.1, 1, 1_000).breaks_first == ("memory of the search replica", "QDRANT_URL")
     assert (Need(1, 2.0, 40, 1).shards, Need(1, 0.1, 100, 1).shards) == (4, 4)
+
+
+class ShortDay(Day):
+    """A day whose time is over after two parts."""
+
+    def _part(self, traffic: Traffic, part: int) -> tuple[dict[str, int], float]:
+        if part == 2:
+            raise OutOfTime
+        return dict.fromkeys(capacity.UNITS, 10), 1.5
+
+
+def place(**more: Any) -> Place:
+    return Place("redis://127.0.0.1:1/0", Path(), fakeredis.FakeRedis(), {}, 1, **more)
+
+
+def test_day_is_compared_as_far_as_it_went() -> None:
+    """What was done in whole parts counts, and how many there were."""
+    done, seconds, parts = ShortDay(place()).live(Traffic.of(10, 5))
+
+    assert (done, seconds, parts) == (dict.fromkeys(capacity.UNITS, 20), 3.0, 2)
+
+
+@pytest.mark.parametrize("seconds", [-1.0, 0.3])
+def test_no_process_outlives_the_time_that_is_left(seconds: float) -> None:
+    """One that would is not started, or is killed."""
+    with pytest.raises(OutOfTime):
+        place(ends_at=time.monotonic() + seconds).start("http.server", "0")

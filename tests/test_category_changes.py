@@ -21,8 +21,8 @@ from core.store.connect import texts
 from scripts import feeds_category
 from tests import commands
 from tests.articles import ArticlePage, article, rss
-from tests.library import open_library
-from tests.newspaper import FILE, NEW, OLD, OTHER, Newspaper
+from tests.search_site import open_library
+from tests.two_category_store import FILE, NEW, OLD, OTHER, Newspaper
 from tests.web import FakeWeb
 from workers import canonical_fetcher, ingestor
 

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import redis as sync_redis
-from pydantic import SecretStr
 from redis.exceptions import MovedError
 
 from core.errors import SettingsError
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import cluster, connect, redis_health
 from core.store.embedded import EmbeddedServer

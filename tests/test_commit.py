@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from core.keys import Keys
@@ -25,6 +27,21 @@ async def test_only_one_holder(any_redis: Client, leases: Leases) -> None:
 
     assert (first, second, again) == ((Lease((KEY,), "a"), 1), None, (Lease((KEY,), "a"), 1))
     assert 0 < await any_redis.pttl(KEY) <= 60_000
+
+
+async def test_what_is_read_comes_with_the_lease(any_redis: Client, leases: Leases) -> None:
+    """Several acquire in one call: each gets its own replies, as the client gives them, also where it gets no lease."""
+    await any_redis.hset("h", mapping={"a": "1", "b": "2"})
+    await any_redis.set("ingest:lease:z", "someone")
+    read = [("HGETALL", "h"), ("HGETALL", "none"), ("GET", "none"), ("EXISTS", "h")]
+    x, y, z = await asyncio.gather(
+        leases.acquire_and("x", "t", read), leases.acquire_and("y", "t"), leases.acquire_and("z", "t", read[2:])
+    )
+
+    assert x == ((Lease((KEY,), "t"), 1), [{"a": "1", "b": "2"}, {}, None, 1])
+    assert y == ((Lease(("ingest:lease:y",), "t"), 1), [])
+    assert z == (None, [None, 1])
+    assert await any_redis.get("ingest:lease:z") == "someone"
 
 
 async def test_commit_runs_all_and_drops_the_lease(any_redis: Client, leases: Leases) -> None:

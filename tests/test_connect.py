@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 import redis as sync_redis
-from pydantic import SecretStr
 from rq import Queue
 
 from core.errors import SettingsError, StoreUnreachable
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect, embedded, redis_health
 from tests import ports

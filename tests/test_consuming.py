@@ -196,6 +196,7 @@ def test_alerts_say_what_to_do() -> None:
     """Every rule waits a while, has a severity, and says what happened and what to do."""
     (group,) = yaml.safe_load(ALERTS.read_text())["groups"]
 
+    assert len(group["rules"]) > 5
     for rule in group["rules"]:
         assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
         assert rule["labels"]["severity"] in ("info", "warning", "critical")

@@ -15,7 +15,7 @@ pytest.importorskip("tantivy")
 from core.models import Chunk
 from core.search.io.replica import Replica
 from core.search.io.replica_state import Checkpoint
-from core.search.models import Filters, IndexedPage
+from core.search.models import Filters, IndexedPage, IndexQuery
 from core.search.protocols import Vector
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "retrieval" / "cranfield"
@@ -67,7 +67,7 @@ async def test_words_alone_find_what_bm25_finds(tmp_path: Path) -> None:
     snapshot = (await filled(tmp_path, None, {})).snapshot()
     assert snapshot
 
-    score = ndcg(lambda text: [hit.item_id for hit in snapshot.search(text, None, Filters(), 10)])
+    score = ndcg(lambda text: [hit.item_id for hit in snapshot.search(IndexQuery(text, None, Filters(), 10))])
 
     assert score >= 0.54
 
@@ -88,7 +88,7 @@ async def test_words_and_meaning_find_more(tmp_path: Path, full: bool) -> None:
     assert snapshot
 
     score = await asyncio.to_thread(
-        ndcg, lambda text: [hit.item_id for hit in snapshot.search(text, asked[text], Filters(), 10)]
+        ndcg, lambda text: [hit.item_id for hit in snapshot.search(IndexQuery(text, asked[text], Filters(), 10))]
     )
 
     assert score >= 0.57

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.keys import Keys
-from core.registry.io.cleanup import Purger
+from core.registry.io.periodic_cleanup import Purger
 from core.registry.record import Status
 from core.runtime.context import Context
 from core.settings import Settings

@@ -13,7 +13,7 @@ import pytest
 from core.doctor.invariants import Finding, Problem
 from core.search.protocols import is_unit_vector
 from core.settings import Settings
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 from tests.test_index_repair import index_repair, look
 
 NUMBERS = 16

@@ -6,9 +6,9 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
-from pydantic import SecretStr
 
 from core.feeds.io.subscriptions import Subscriptions
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect
 from tests.api import ApiServer, api_server

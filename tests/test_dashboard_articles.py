@@ -16,7 +16,7 @@ from tests import hostile
 from tests.api import ApiServer, api_server
 from tests.articles import FULL, NOW, ArticlePage, put_article
 from tests.form_client import PAGE, FormClient
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 from tests.test_picture_fetch import PNG
 from tests.web import FakeWeb
 from workers.web.dashboard.views import articles as view

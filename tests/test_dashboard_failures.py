@@ -12,7 +12,7 @@ from core.feeds.io.link_store import Ttls
 from core.feeds.io.new_links import LinkFinder
 from core.keys import Keys
 from core.models import Failed, Link
-from core.registry.io.articles import ArticleStore
+from core.registry.io.article_store import ArticleStore
 from core.settings import Settings
 from core.store import connect
 from core.store.commit import Leases

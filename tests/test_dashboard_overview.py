@@ -21,8 +21,8 @@ from tests import pipeline_scene as scene
 from tests.api import ApiServer, api_server
 from tests.articles import rss
 from tests.form_client import PAGE, FormClient
-from tests.newspaper import Newspaper
 from tests.test_web_health import commands_sent
+from tests.two_category_store import Newspaper
 from tests.web import FakeWeb
 from workers.ingestor import run_cycle
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
 from core.runtime.settings_report import SettingOrigin, documented, settings_report, shown
+from core.secret_text import SecretStr
 from core.settings import Settings, load
 from core.store.connect import Client
 from tests.api import ApiServer, api_server
@@ -40,7 +40,7 @@ async def test_every_setting_is_there_and_no_secret(secretive: ApiServer) -> Non
     answer = await secretive.get("/api/settings", headers=headers)
 
     assert page.status == 200, page.text
-    assert all(f'id="{name.upper()}"' in page.text for name in Settings.model_fields)
+    assert all(f'id="{name.upper()}"' in page.text for name in Settings.names())
     assert "how often the ingestor looks for due feeds" in page.text
     for text in (page.text, answer.text):
         assert "verysecret" not in text
@@ -48,7 +48,7 @@ async def test_every_setting_is_there_and_no_secret(secretive: ApiServer) -> Non
         assert "github.example.org" in text
     assert "<script>alert" not in page.text
     assert page.text.count("set, hidden") == 4
-    assert {one["name"] for one in answer.json["settings"]} == {name.upper() for name in Settings.model_fields}
+    assert {one["name"] for one in answer.json["settings"]} == {name.upper() for name in Settings.names()}
 
 
 def test_no_secret_of_any_setting_is_shown() -> None:
@@ -61,7 +61,7 @@ def test_origins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment, `.env`, the default, and what the process started with when those have changed since."""
     file = tmp_path / ".env"
     file.write_text("TIMER_SECONDS=20\nLOG_LEVEL=DEBUG\nFETCH_CONCURRENCY=5\n")
-    monkeypatch.setitem(Settings.model_config, "env_file", file)
+    monkeypatch.setattr(Settings, "env_file", file)
     monkeypatch.setenv("LOG_LEVEL", "ERROR")
     settings = load()
     file.write_text("TIMER_SECONDS=20\nFETCH_CONCURRENCY=6\n")
@@ -81,9 +81,9 @@ def test_settings_that_cannot_be_read_any_more_do_not_hide_the_page(
     file = tmp_path / ".env"
     settings = load()
     file.write_text("TIMER_SECONDS=soon\n")
-    monkeypatch.setitem(Settings.model_config, "env_file", file)
+    monkeypatch.setattr(Settings, "env_file", file)
 
-    assert len(settings_report(settings)) == len(Settings.model_fields)
+    assert len(settings_report(settings)) == len(Settings.names())
 
 
 def test_documentation_may_be_missing(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from core.runtime import domain_concurrency
 async def test_room_is_taken_on_the_wire_and_given_back_at_the_end() -> None:
     """Two bodies fit; the third waits until one is done with. A redirect takes no second place."""
     places = asyncio.Semaphore(2)
-    async with BodySlot(places) as first, BodySlot(places) as second:
+    with BodySlot(places) as first, BodySlot(places) as second:
         await first.take()
         await first.take()
         await second.take()
@@ -21,7 +21,7 @@ async def test_room_is_taken_on_the_wire_and_given_back_at_the_end() -> None:
 
         assert not waiting.done()
     await waiting
-    await third.__aexit__(None, None, None)
+    third.__exit__(None, None, None)
 
     assert places._value == 2
 
@@ -29,7 +29,7 @@ async def test_room_is_taken_on_the_wire_and_given_back_at_the_end() -> None:
 async def test_room_that_was_never_taken_gives_nothing_back() -> None:
     """A link that stood at the gate and was put off had no body."""
     places = asyncio.Semaphore(1)
-    async with BodySlot(places):
+    with BodySlot(places):
         pass
 
     assert places._value == 1

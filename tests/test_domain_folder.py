@@ -15,13 +15,13 @@ import pytest
 from core.errors import NotFound
 from core.keys import Keys
 from core.settings import Settings
-from core.sources.domain_schema import DomainFileError
 from core.sources.io.domain_file import parse_domain
+from core.sources.io.domain_file_sync import DomainFileSync, DomainWatch, set_vector_store_id
 from core.sources.io.domain_folder import DomainFolders
 from core.sources.io.domain_setup import AddedDomain, add_domain, remove_domain
 from core.sources.io.domain_store import DomainStore
-from core.sources.io.domain_take_up import DomainTakeUp, DomainWatch, set_vector_store_id
 from core.sources.io.source_store import SourceStore
+from core.sources.source_record import DomainFileError
 from core.store.commit import Leases
 from core.store.connect import Client
 
@@ -52,8 +52,8 @@ async def add(settings: Settings, redis: Client, keys: Keys, **fields: Any) -> A
     return await add_domain(settings, redis, keys, parse_domain(json.dumps(wanted), "/"))
 
 
-def take_up(settings: Settings, redis: Client, keys: Keys, *, by_person: bool = True) -> DomainTakeUp:
-    return DomainTakeUp(settings, redis, keys, is_own_command=by_person)
+def take_up(settings: Settings, redis: Client, keys: Keys, *, by_person: bool = True) -> DomainFileSync:
+    return DomainFileSync(settings, redis, keys, is_own_command=by_person)
 
 
 # ── written ─────────────────────────────────────────────────────────────────────────────────────

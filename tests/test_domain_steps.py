@@ -18,7 +18,6 @@ from core.runtime.context import Context
 from core.runtime.job_limit import JobLimit
 from core.settings import Settings
 from core.sources.crawl_parameters import CrawlParameters
-from core.sources.domain_schema import SourceRecord
 from core.sources.io import source_kinds
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.crawl_runs import open_crawl_run
@@ -29,6 +28,7 @@ from core.sources.io.domain_steps import DomainSteps
 from core.sources.io.folder import FolderSource
 from core.sources.sharepoint.io.step import Step
 from core.sources.sharepoint.step_names import ALL_STEPS, StepName
+from core.sources.source_record import SourceRecord
 from core.store import connect
 from core.store.clock import ServerClock
 from core.store.embedded import EmbeddedServer

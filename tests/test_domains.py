@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from core.sources.domain_schema import DomainFileError, SourceRecord
 from core.sources.io.domain_file import parse_domain, parse_quick
+from core.sources.source_record import DomainFileError, SourceRecord
 from core.urls.patterns import DOCUMENTS
 
 FOLDER = "/srv/domains/DOMAIN01"

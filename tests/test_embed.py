@@ -28,7 +28,7 @@ from core.store.commit import Leases
 from tests.crawled_site import SID, add_site, crawl_context, item, item_id
 from tests.faults.crash import Crash, every_point
 from tests.faults.state import let_leases_end
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 from tests.site import Site
 from tests.web import as_reply
 from tests.web_replies import Exchange

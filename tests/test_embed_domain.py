@@ -15,9 +15,9 @@ from core.settings import Settings
 from core.sources.io.domain_steps import DomainSteps, StepResult
 from core.store import connect
 from tests.crawled_site import SID
-from tests.library import Library, open_library
 from tests.refresh_jobs import tick
 from tests.run_requests import runs_of
+from tests.search_site import Library, open_library
 from workers.embed_jobs import embed_as_run, embed_items
 
 PAGES = {path: f"About the {path[1:]} weir, which is another one." for path in ("/a", "/b", "/c")}

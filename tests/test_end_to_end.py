@@ -124,6 +124,7 @@ def first_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FirstRun]:
     run.running.stop()
 
 
+@pytest.mark.long
 def test_first_run_shows_the_sample_in_every_key(first_run: FirstRun) -> None:
     """`up --once` on an empty machine: links and feeds in the log, in the summary, and in Redis with type and TTL."""
     done, client = first_run.once, first_run.client
@@ -161,6 +162,7 @@ def test_first_run_shows_the_sample_in_every_key(first_run: FirstRun) -> None:
     assert "sample_news" in done.stdout
 
 
+@pytest.mark.long
 def test_first_run_fills_articles_a_person_wants_to_read(first_run: FirstRun) -> None:
     """Every article key with type, life and fields; each oddity of the sample ends as it should."""
     client = first_run.client
@@ -204,6 +206,7 @@ def test_first_run_fills_articles_a_person_wants_to_read(first_run: FirstRun) ->
     assert totals["new"] == sum(totals[end] for end in ends) > 40
 
 
+@pytest.mark.long
 def test_status_in_json(first_run: FirstRun) -> None:
     """Programs read the same figures."""
     seen = json.loads(first_run.freshet.run("scripts.status", "--json").stdout)
@@ -213,6 +216,7 @@ def test_status_in_json(first_run: FirstRun) -> None:
     assert seen["redis"]["warnings"] == []
 
 
+@pytest.mark.long
 def test_second_up_on_the_same_folder_is_refused(first_run: FirstRun) -> None:
     """One sentence and exit code 2, not a second server on the same files; `--once` joins the running one."""
     second = first_run.freshet.run("scripts.launch", check=False)

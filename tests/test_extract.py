@@ -61,6 +61,17 @@ def test_reads_all_of_an_article() -> None:
     assert (read.extractor_version, read.source) == (EXTRACTOR_VERSION, TextSource.PAGE)
 
 
+def test_a_title_is_no_main_text() -> None:
+    """Where nothing but the repeated title would be left of the main text, all text of the page is taken."""
+    title = "The mill at the upper bend of the river has been standing there since the year of the great flood"
+    links = "<div><a href=/x>Opening hours of the mill are from nine to five</a></div>" * 8
+    body = f"<title>{title}</title><body><article><h1>{title}</h1><p>It turns.</p></article><div>{links}</div>"
+    read = document(body.encode())
+
+    assert read.source is TextSource.ALL_TEXT
+    assert "Opening hours" in read.clean_text
+
+
 def test_markdown_keeps_what_plain_text_drops() -> None:
     """Headings, lists, tables, code and quotes are in the Markdown; the plain text has the same words."""
     body = page(f"""<p>{PARAGRAPH}</p><h2>The parts</h2><ul><li>wheel<ul><li>blade</li></ul></li><li>axle</li></ul>

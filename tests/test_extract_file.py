@@ -139,7 +139,7 @@ async def test_hostile(parse_pool: ParsePool, name: str) -> None:
 @pytest.mark.parametrize("name", sorted(SLOW))
 async def test_hostile_and_slow(name: str) -> None:
     """The same, or ended at a limit."""
-    async with ParsePool(processes=1, cpu_seconds=1.0, memory_bytes=1_000_000_000) as pool:
+    async with ParsePool(processes=1, cpu_seconds=0.5, memory_bytes=1_000_000_000) as pool:
         await read_hostile(pool, name)
 
 

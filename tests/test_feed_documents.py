@@ -212,11 +212,11 @@ def test_script_in_a_title_comes_out_as_it_was() -> None:
 
 
 @hostile.needed
-def test_hostile_bodies_as_values() -> None:
+def test_hostile_bodies_as_values(full: bool) -> None:
     """Feeds and pages of the collection, as somebody could get them into the store as a title or a text."""
     make = hostile.maker()
     rows = [row.values[0] for row in hostile.rows("bodies.jsonl", "feed", "html")]
-    bodies = [make(row["gen"])[:50_000] for row in rows if row["gen"].get("op") != "server"]
+    bodies = [make(row["gen"])[: 50_000 if full else 5_000] for row in rows if row["gen"].get("op") != "server"]
     texts = [body.decode("utf-8", "surrogateescape") for body in bodies]
 
     assert len(texts) > 10

@@ -12,7 +12,7 @@ from core.feeds.feed_state import FeedResponse, FeedState, FeedStatus, FeedUncha
 from core.feeds.feed_toml import parse_toml
 from core.feeds.io.feed_options import FeedOptions
 from core.feeds.io.subscription_sync import import_feeds, read_feed_file
-from core.feeds.polling import PollingPolicy, decide
+from core.feeds.poll_decision import PollingPolicy, decide
 from core.models import PublisherHints
 from core.runtime.context import Context, open_context
 from core.store import connect

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import ids
-from core.feeds import polling
+from core.feeds import poll_decision
 from core.feeds.feed_state import FeedState, FeedStatus, from_hash, to_hash
 from core.feeds.io.feed_store import FeedStore, LeasedElsewhere, LeasedFeed
 from core.feeds.io.link_store import Ttls
-from core.feeds.polling import PollDecision
+from core.feeds.poll_decision import PollDecision
 from core.keys import Keys
 from core.models import PublisherHints
 from core.store.connect import Client
@@ -106,7 +106,7 @@ async def test_feed_that_waits_long_comes_up_for_its_links(any_redis: Client, ke
     await feeds.save(leased, PollDecision(state, links=LINKS), ["world"], NOW)
     between = await feeds.lease(URL, ["world"], NOW + 51)
     assert isinstance(between, LeasedFeed)
-    await feeds.save(between, polling.renewal(between.state, NOW + 51), ["world"], NOW + 51)
+    await feeds.save(between, poll_decision.renewal(between.state, NOW + 51), ["world"], NOW + 51)
 
     assert not between.is_poll_due
     assert await any_redis.zscore(keys.category_links_seen("world"), LINKS[0]) == NOW + 51

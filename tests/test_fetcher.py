@@ -9,12 +9,12 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from core.errors import FailCode, FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult, Hop
 from core.net.fetcher import Fetcher
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store.connect import Client
 from tests import web_replies as replies

@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from pydantic import SecretStr
 
 import core.sources.io.local_files
 from core import ids
 from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched, FetchRequest, FetchResult, Ref
 from core.net.fetcher import BodySlot
+from core.registry.io.batch_visitor import Visitor
 from core.registry.io.commit_buffer import Progress
 from core.registry.io.registrar import Listing, item_id_of, ref_of
-from core.registry.io.visitor import Visitor
 from core.runtime.context import Context
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_file import parse_domain

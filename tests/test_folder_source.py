@@ -510,7 +510,7 @@ async def test_a_body_takes_room(tmp_path: Path) -> None:
     path = write(tmp_path / "a.md")
     semaphore = asyncio.Semaphore(1)
     item = Item("file_x", "file", fetch_url=str(path))
-    async with BodySlot(semaphore) as first, BodySlot(semaphore) as second:
+    with BodySlot(semaphore) as first, BodySlot(semaphore) as second:
         await source(tmp_path).fetch(item, {}, first)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(source(tmp_path).fetch(item, {}, second), 0.05)

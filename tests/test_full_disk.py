@@ -17,7 +17,7 @@ from core.search.io.replica_state import Checkpoint, ReplicaFull, ReplicaUnusabl
 from core.search.io.replica_writer import ReplicaWriter
 from core.settings import Settings
 from tests import commands
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 
 pytestmark = pytest.mark.long
 

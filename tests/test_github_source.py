@@ -8,16 +8,16 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchRequest, ListingBatch, ListingEnd, Ref
 from core.net.fetcher import Fetcher
 from core.registry.record import Item
+from core.secret_text import SecretStr
 from core.settings import Settings
-from core.sources.domain_schema import SourceRecord
 from core.sources.io.github import GithubSource
 from core.sources.io.source import Source
+from core.sources.source_record import SourceRecord
 from core.sources.source_state import SourceState
 from core.store.connect import Client
 from tests.github_server import API, RAW, GithubServer, sha

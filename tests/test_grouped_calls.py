@@ -43,6 +43,29 @@ async def test_a_group_has_a_limit():
     assert [len(group) for group in server.groups] == [4, 4, 2]
 
 
+@pytest.mark.parametrize(("at_once", "expected"), [(True, [[9, 10]]), (False, [[9], [10]])])
+async def test_a_group_waits_longer_where_calls_are_many(at_once, expected, monkeypatch):
+    """After calls that overlapped, a call waits for the next one; after the same calls in turn, it does not."""
+    monkeypatch.setattr("core.store.grouped_calls.LINGER_SECONDS", 0.0)
+    monkeypatch.setattr("core.store.grouped_calls.BUSY_LINGER_SECONDS", 3_600.0)
+    monkeypatch.setattr("core.store.grouped_calls.BUSY_SECONDS", 3_600.0)
+    server = Server()
+    calls = GroupedCalls(server.double, 2)
+    if at_once:
+        await asyncio.gather(*map(calls.call, range(8)))
+    else:
+        for number in range(8):
+            await calls.call(number)
+    before = len(server.groups)
+    first = asyncio.create_task(calls.call(9))
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    answers = [await calls.call(10), await first]
+
+    assert answers == [20, 18]
+    assert server.groups[before:] == expected
+
+
 async def test_an_error_is_raised_for_all_of_its_group_and_the_next_group_goes_on():
     """Whoever is in a group that failed gets its error; later calls are made."""
     server = Server()

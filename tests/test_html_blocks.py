@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.pages.blocks import blocks_to_markdown, html_to_blocks, parse_fragment, without_navigation
+from core.pages.html_blocks import html_to_blocks, parse_fragment, without_navigation
 from core.pages.lxml_page import parse_html
+from core.pages.text_blocks import blocks_to_markdown
 from tests.pages import PARAGRAPH
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from core import ids
 from core.doctor.io.index_checks import IndexChecks
-from core.doctor.io.lua_checks import LuaChecks
-from core.registry.io.cleanup import Purger
+from core.doctor.io.lua_check_runner import LuaChecks
 from core.registry.io.item_forgetter import ItemForgetter
 from core.registry.io.item_queries import ItemQueries
+from core.registry.io.periodic_cleanup import Purger
 from core.registry.record import Status
 from core.runtime.context import Context
 from core.settings import Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.search.io.index_rebuild import IndexRebuild, RebuildTarget
 from core.settings import Settings
 from core.store import connect
-from tests.library import open_library
+from tests.search_site import open_library
 
 
 async def test_chunks_are_rebuilt_while_search_answers(settings: Settings) -> None:
@@ -32,7 +32,8 @@ async def test_chunks_are_rebuilt_while_search_answers(settings: Settings) -> No
         assert (ended.status, ended.counts["queued"], ended.progress) == ("succeeded", 3, 100)
         assert "3 texts wait to be embedded anew" in ended.message
         assert "`embed_waiting` of /health" in ended.message  # where to watch on
-        assert between[0] == after[0] == "/weir"
+        assert "/weir" in between  # in which place depends on how far the replica has followed
+        assert "/weir" in after
         assert (embedded["indexed"], embedded["embedded"]) == (3, 0)
         assert await client.hget(keys.chunk(chunk), "text") != "spoilt"
         assert await client.hget(keys.item("url_image"), "status") == "Indexed"

@@ -9,7 +9,7 @@ import pytest
 from core.doctor.invariants import Finding, Problem
 from core.doctor.io.index_checks import IndexChecks
 from core.doctor.io.index_repair import IndexRepair
-from core.doctor.io.lua_checks import LuaChecks
+from core.doctor.io.lua_check_runner import LuaChecks
 from core.models import Chunk
 from core.runtime.job_queues import JobQueues
 from core.search.io.chunk_store import ChunkStore
@@ -18,7 +18,7 @@ from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
 from core.store.commit import Leases
 from tests.crawled_site import SID
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 from workers.timer import Timer
 
 Plant = Callable[[Library], Awaitable[list[Finding]]]

@@ -53,7 +53,7 @@ async def ask_once(context: Context, request: Callable[[str], Awaitable[Run]]) -
     """Ask something of the run, unless that was done."""
     [run] = await runs_of(context, RunKind.INGEST)
     if run.status is RunStatus.RUNNING and not run.counts["polled"]:
-        await ask(context, run, request)
+        await ask(run, request)
 
 
 async def test_cycle_is_a_run(polite: Context, web: FakeWeb) -> None:

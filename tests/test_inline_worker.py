@@ -16,7 +16,7 @@ from core.store import connect
 from core.store.commit import Leases
 from core.store.embedded import EmbeddedServer
 from tests.faults.process import Worker, is_dead, until
-from tests.library import open_library
+from tests.search_site import open_library
 
 pytestmark = pytest.mark.long
 

@@ -13,7 +13,7 @@ from core.feeds.io.link_store import FailedLinks, Ttls
 from core.keys import Keys
 from core.models import Failed, Link, Ref
 from core.pages.extraction_result import EXTRACTOR_VERSION
-from core.registry.io.articles import ArticleStore
+from core.registry.io.article_store import ArticleStore
 from core.registry.io.item_queries import ItemQueries, ResolvedName
 from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.registry.record import Status

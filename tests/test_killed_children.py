@@ -14,7 +14,7 @@ import pytest
 from core import ids, schedule
 from core.errors import FailCode, FailDetail
 from core.models import Failed
-from core.registry import status_table
+from core.registry import http_status_meanings
 from core.runtime.context import Context, open_context
 from core.runtime.parse_pool import MOST_CRASHES, ParsePool
 from core.settings import Settings
@@ -72,6 +72,7 @@ async def context(settings: Settings, redis: Client) -> AsyncIterator[Context]:
         yield opened
 
 
+@pytest.mark.long
 async def test_every_article_is_stored_once(context: Context, web: FakeWeb, full: bool) -> None:
     """Many pages while their parse children are killed again and again."""
     killer, count = Killer(context.pool, seed=11), 100 if full else 30
@@ -101,5 +102,5 @@ def test_a_crash_is_tried_again_and_given_up_after_three() -> None:
     """Also where all tries of one visit were killed: the machine may be short of memory for a while."""
     crashed = Failed(FailCode.PARSE, FailDetail.CRASH, "The parser was killed.")
 
-    assert status_table.is_transient(crashed)
+    assert http_status_meanings.is_transient(crashed)
     assert [schedule.link_retry_seconds(tries) is not None for tries in range(5)] == [True] * 3 + [False] * 2

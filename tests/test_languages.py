@@ -22,7 +22,7 @@ from core.search.protocols import EmbedderUnavailable
 from core.search.spaces import Spaces, parse_spaces
 from core.settings import Settings
 from core.store import connect
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 
 ENGLISH_SPACE, OTHER_SPACE = "all-MiniLM-L6-v2-int8-384-c1", "use-multilingual-3-512-c2"
 PAGES = {
@@ -61,7 +61,7 @@ async def migrate(library: Library, settings: Settings) -> tuple[int, int]:
     finally:
         await embedder.close()
         await raw.aclose()
-        await library.embed(**settings.model_dump(include={"search_across_languages"}))
+        await library.embed(search_across_languages=settings.search_across_languages)
 
 
 async def test_every_page_by_the_model_that_speaks_its_language(settings: Settings) -> None:

@@ -9,9 +9,9 @@ import time
 from datetime import datetime
 
 import pytest
-from pydantic import SecretStr
 
 from core.runtime import logs, progress
+from core.secret_text import SecretStr
 from core.settings import Settings
 from scripts.launch_processes import LOG_LINE
 

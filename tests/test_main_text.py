@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from core.pages.blocks import blocks_to_markdown
 from core.pages.lxml_page import parse_html
-from core.pages.main_text import MAX_NODES, find_main_text
+from core.pages.main_text import ENOUGH_SURE_CHARS, MAX_NODES, decide_runs, find_main_text
+from core.pages.page_nodes import PageNodes
+from core.pages.text_blocks import blocks_to_markdown
 from tests.pages import ARTICLE, PARAGRAPH
 
 
@@ -47,6 +48,15 @@ def test_too_large_a_page_is_not_weighed() -> None:
     root = parse_html("<html><body>" + "<p>x</p>" * (MAX_NODES + 1) + "</body></html>")
     assert root is not None
     assert find_main_text(root, "") == []
+
+
+@pytest.mark.parametrize(("sentences", "is_doubtful"), [(1, True), (ENOUGH_SURE_CHARS // len(PARAGRAPH) + 1, False)])
+def test_another_reader_is_asked_where_little_is_sure(sentences: int, is_doubtful: bool) -> None:
+    """Much text that may or may not belong to the article matters only where there is little that surely does."""
+    root = parse_html(f"<body><div>{f'<p>{PARAGRAPH}</p>' * sentences}{'<p>Perhaps a line of it</p>' * 200}</div>")
+    assert root is not None
+
+    assert decide_runs(PageNodes(root), "", {"any": 0.5, "sentence": 2.0}).is_doubtful is is_doubtful
 
 
 @pytest.mark.parametrize("tag", ["main", "article", "section", "header", "div", "p"])

@@ -23,7 +23,7 @@ from core.runtime.context import Context
 from core.settings import Settings
 from core.store import connect
 from tests import commands, ports
-from tests.mcp_desk import (
+from tests.mcp_servers import (
     LONG,
     Desk,
     answer,
@@ -36,7 +36,7 @@ from tests.mcp_desk import (
     refusal,
     stdio_agent,
 )
-from tests.newspaper import OLD
+from tests.two_category_store import OLD
 from tests.web import FakeWeb
 from workers.mcp.references import as_tools
 from workers.mcp.start import parse_bind

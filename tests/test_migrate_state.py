@@ -13,7 +13,7 @@ from core.errors import FreshetError, SettingsError
 from core.keys import Keys
 from core.runs import state_json
 from core.runs.io.state_store import KbStateStore
-from core.runs.kb_state import KbState
+from core.runs.knowledge_base_state import KbState
 from core.settings import Settings, load
 from core.store.connect import Client
 from scripts.migrate_to_unified_state import migrate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.registry.io.cleanup import Purger
+from core.registry.io.periodic_cleanup import Purger
 from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source

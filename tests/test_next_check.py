@@ -8,9 +8,9 @@ from datetime import datetime
 import pytest
 
 from core.models import Ref
+from core.registry.io.batch_visitor import Visitor
 from core.registry.io.due import HOLD_SECONDS
 from core.registry.io.registrar import Listing, item_id_of
-from core.registry.io.visitor import Visitor
 from core.registry.record import URLS_SOURCE
 from core.runtime.context import Context
 from core.settings import Settings

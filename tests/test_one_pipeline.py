@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.registry.io.visitor import Visitor
+from core.registry.io.batch_visitor import Visitor
 from core.runtime.context import Context, open_context
 from core.search.models import Filters
 from core.settings import Settings
@@ -18,7 +18,7 @@ from core.store import connect
 from core.store.clock import ServerClock
 from tests.articles import ArticlePage, add, article, feed_with_text, run, stored
 from tests.crawled_site import SID, add_site, counts, crawl_context, item, item_id, text
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 from tests.site import Site
 from tests.web import FakeWeb
 from workers import canonical_fetcher

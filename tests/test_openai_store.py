@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
 from core.outputs.vector_store.io.openai_setup import CREATION_NAME, StoreOwner, open_openai_store
 from core.outputs.vector_store.io.openai_store import FILES_PER_BATCH, OpenAiStore
@@ -22,6 +21,7 @@ from core.outputs.vector_store.store_files import (
     VectorStoreMissing,
     VectorStoreUnavailable,
 )
+from core.secret_text import SecretStr
 from core.settings import Settings
 from tests.openai_store_server import OpenAiStoreServer
 

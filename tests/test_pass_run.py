@@ -20,8 +20,8 @@ from core.store import connect
 from core.store.clock import ServerClock
 from scripts import doctor, reindex
 from tests import commands
-from tests.library import Library, open_library
 from tests.run_requests import ask, runs_of
+from tests.search_site import Library, open_library
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,7 @@ class Pass:
             for number in range(5):
                 await go_on(worker)
                 if number == 2 and request:
-                    await ask(context, worker.run, getattr(self.control, request))
+                    await ask(worker.run, getattr(self.control, request))
                 self.done.append(number)
                 progress.step()
             worker.is_done = True

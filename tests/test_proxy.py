@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from core import ids
 from core.errors import FailDetail
@@ -17,6 +16,7 @@ from core.models import Deferred, Failed, Fetched, FetchRequest
 from core.net.connector import PROXY_PAUSE_SECONDS, Proxy
 from core.net.fetcher import Fetcher
 from core.runtime.context import open_context
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store.connect import Client
 from tests import web_replies as replies

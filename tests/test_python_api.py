@@ -25,7 +25,7 @@ from tests import commands
 from tests.api import api_server
 from tests.articles import ArticlePage
 from tests.crawled_site import SID
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 from tests.web import FakeWeb
 
 ROOT = Path(__file__).parents[1]

@@ -23,7 +23,7 @@ from core.search.io.searcher import open_searcher
 from core.search.models import Query
 from core.settings import Settings
 from tests import commands
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 
 SERVER = os.environ.get("QDRANT_URL", "")
 TEXTS = {
@@ -58,7 +58,7 @@ def rebuilds(caplog: pytest.LogCaptureFixture) -> int:
 
 
 @pytest.mark.parametrize("text", ["weir", "repaired mill", '"was repaired"', '"weir repaired"', "closed sluice", "xyz"])
-@pytest.mark.parametrize("weight", [1.0, 0.55])
+@pytest.mark.parametrize("weight", [1.0, 0.7])
 async def test_answers_are_those_of_the_replica(library: Library, text: str, weight: float) -> None:
     """The same pages, by words, by both, and by phrases; and the best one first."""
     in_qdrant = await library.urls(text, lexical_weight=weight)

@@ -17,50 +17,89 @@ FOUND = st.dictionaries(st.integers(0, 20), st.floats(0.001, 1e6)).map(
 
 
 def test_weighted_adds_what_each_side_gives() -> None:
-    """Words count by (score / best)², meaning from farthest to nearest; what both found comes first."""
+    """Both sides count by (score / best)²; what both found comes first."""
     found = ranking.weighted(WORDS, MEANING, 0.5)
 
-    assert [(hit.key, hit.score) for hit in found] == [("b", 0.625), ("a", 0.5), ("c", 0.0)]
+    assert [(hit.key, hit.score) for hit in found] == [("b", 0.625), ("a", 0.5), ("c", 0.125)]
     assert (found[0].lexical, found[0].semantic) == (0.25, 1.0)
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.7, -0.2])
-def test_how_narrow_a_range_a_model_uses_does_not_matter(shift: float) -> None:
-    """Similarities between .9 and .92 rank as those between 0 and 1 do."""
-    wide = [("a", 1.0), ("b", 0.6), ("c", 0.1)]
-    narrow = [(key, shift + score / 50) for key, score in wide]
+def test_a_narrow_range_of_similarities_still_tells_near_from_far() -> None:
+    """Similarities between .7 and .72 are spread: the last counts (2/3)² of the first, in the same order."""
+    narrow = [("a", 0.72), ("b", 0.712), ("c", 0.70)]
 
-    of_wide, of_narrow = (ranking.weighted(WORDS, side) for side in (wide, narrow))
+    found = {hit.key: hit.score for hit in ranking.weighted([], narrow, 0.0)}
 
-    assert [hit.key for hit in of_wide] == [hit.key for hit in of_narrow]
-    assert [hit.score for hit in of_wide] == pytest.approx([hit.score for hit in of_narrow])
+    assert found == pytest.approx({"a": 1.0, "b": (13 / 15) ** 2, "c": 4 / 9})
+
+
+def test_what_is_equally_near_counts_alike() -> None:
+    """One vector, and several with the same similarity, count in full."""
+    assert [hit.score for hit in ranking.weighted([], [("a", 0.3)], 0.0)] == [1.0]
+    assert [hit.score for hit in ranking.weighted([], [("a", 0.3), ("b", 0.3)], 0.0)] == [1.0, 1.0]
 
 
 def test_words_count_less_the_less_of_the_question_the_best_has() -> None:
-    """With half the confidence words count half beside meaning, and in full where there is no meaning."""
+    """With half the confidence words count an eighth beside meaning, and in full where there is no meaning."""
     found = {hit.key: hit.score for hit in ranking.weighted(WORDS, MEANING, 0.5, confidence=0.5)}
 
-    assert found == {"b": 0.5625, "a": 0.25, "c": 0.0}
+    assert found == {"b": 0.515625, "c": 0.125, "a": 0.0625}
     assert ranking.weighted(WORDS, [], 0.5, confidence=0.5) == ranking.weighted(WORDS, [], 0.5)
 
 
+def test_words_are_trusted_more_beside_a_weaker_model() -> None:
+    """Beside it they weigh four times as much, and lose less by what they lack; one side alone stays alone."""
+    weaker = ranking.beside_weaker_model(0.5)
+
+    lost = [
+        1 - ranking.weighted(WORDS, [("c", 0.5)], weight, confidence=0.5)[-1].lexical / 0.25 for weight in (0.5, weaker)
+    ]
+
+    assert weaker == pytest.approx(0.8)
+    assert lost[1] < lost[0]
+    assert [ranking.beside_weaker_model(weight) for weight in (0.0, 1.0)] == [0.0, 1.0]
+
+
 @pytest.mark.parametrize(
-    ("name", "best", "most", "least"),
-    [("all of one word", 5.0, 8.0, 1.0), ("one of five", 4.0, 45.0, 0.0), ("half of a long question", 30.0, 60.0, 1.0)],
+    ("name", "best", "most", "words", "least"),
+    [
+        ("one word", 4.0, 8.0, 1, 1.0),
+        ("one of five", 4.0, 45.0, 5, 0.1),
+        ("two of five", 14.0, 45.0, 5, 0.6),
+        ("a very rare one of five", 18.0, 45.0, 5, 1.0),
+        ("half of a long question", 30.0, 60.0, 7, 1.0),
+    ],
 )
-def test_confidence_in_words(name: str, best: float, most: float, least: float) -> None:
+def test_confidence_in_words(name: str, best: float, most: float, words: int, least: float) -> None:
     """A question of one word is answered by it; one word of five tells little; half of many words is enough."""
-    assert least <= ranking.word_confidence(best, most, rarest=18.0) <= least + 0.4
+    assert least <= ranking.word_confidence(best, most, 18.0, words) <= least + 0.2
 
 
 def test_confidence_where_nothing_is_found() -> None:
     """Without any word there is no confidence, and no division by zero."""
-    assert ranking.word_confidence(0.0, 5.0, 5.0) == ranking.word_confidence(1.0, 0.0, 0.0) == 0.0
+    assert ranking.word_confidence(0.0, 5.0, 5.0, 2) == ranking.word_confidence(1.0, 0.0, 0.0, 0) == 0.0
+
+
+def test_a_page_counts_more_than_the_chunk() -> None:
+    """A chunk has three tenths of its own score; a page is found by one chunk where no other was."""
+    found = ranking.by_chunk_and_page([("a1", 10.0), ("a2", 5.0)], [("a1", 4.0), ("b1", 20.0)], lambda key: key[0])
+
+    assert found == [("b1", pytest.approx(14.0)), ("a1", pytest.approx(5.8)), ("a2", pytest.approx(4.3))]
+
+
+def test_what_words_found_further_down_stands_below() -> None:
+    """It comes after all that was fused, never above it, and what was fused is not there again."""
+    words = ranking.WordMatches(first=WORDS, below=[("d", 9.0), ("c", 4.0)], confidence=1.0)
+
+    found = ranking.fuse(words, MEANING, 0.5, lambda key: False, lambda key: False)
+
+    assert [hit.key for hit in found] == ["b", "a", "c", "d"]
+    assert found[-1].score <= found[-2].score
 
 
 def test_what_is_only_remotely_like_the_question_is_left_out() -> None:
-    """Below a share of the best score a page needs one of the words; where no page has any, all are kept."""
-    meaning = [("a", 0.9), ("b", 0.5), ("c", 0.21), ("d", 0.2)]
+    """Less than .39 times as near as the nearest a page needs one of the words; where no page has any, all are kept."""
+    meaning = [("a", 0.9), ("b", 0.36), ("c", 0.34), ("d", 0.2)]
     hits = ranking.weighted([("a", 9.0), ("d", 1.0)], meaning, 0.5)
 
     assert [hit.key for hit in ranking.without_faint(hits)] == ["a", "b", "d"]

@@ -15,10 +15,10 @@ from core.models import Failed, Fetched
 from core.registry.io.registrar import Listing, item_id_of, ref_of
 from core.registry.record import Item
 from core.settings import Settings
-from core.sources.domain_schema import SourceRecord
 from core.sources.io import read_permission
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_file import parse_quick
+from core.sources.source_record import SourceRecord
 from core.store import connect
 from core.store.connect import Client
 from scripts import domain, domain_crawl

@@ -15,7 +15,7 @@ from core.sources.sharepoint.map_rows import FileRow
 from core.sources.sharepoint.step_results import NO_COPY
 from core.store import connect
 from tests.crawled_site import crawl_context, item, item_id
-from tests.local_library import DOMAIN, LocalLibrary
+from tests.sharepoint_files_on_disk import DOMAIN, LocalLibrary
 
 FILLER = "The pump station reports its level every ten minutes to the office down the valley. " * 3
 

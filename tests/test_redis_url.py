@@ -6,11 +6,11 @@ import io
 import logging
 
 import pytest
-from pydantic import SecretStr
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from core.errors import SettingsError
 from core.runtime import logs
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect, redis_health
 from core.urls import redis_url

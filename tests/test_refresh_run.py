@@ -12,10 +12,10 @@ from core.runtime.context import Context
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
 from tests.crawled_site import SID
-from tests.crawled_thirteen import crawled
 from tests.refresh_jobs import make_all_due, send_refresh, work
 from tests.run_requests import runs_of
 from tests.site import Site
+from tests.thirteen_page_site import crawled
 
 __all__ = ["crawled"]
 

@@ -15,7 +15,7 @@ from core.keys import Keys
 from core.models import Ref, RejectedUrl
 from core.registry.io.due import DueItems
 from core.registry.io.registrar import Listing, Registered, Registrar, item_id_of, ref_of
-from core.registry.record import Status
+from core.registry.record import Status, blank_record
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store.connect import Client
@@ -516,3 +516,32 @@ async def content(client: Client, key: str) -> object:
             return await client.lrange(key, 0, -1)
         case _:
             return await Register(client, Keys())._content(key)
+
+
+async def test_every_new_record_of_a_batch_is_whole(any_redis: Client, keys: Keys) -> None:
+    """Each has all fields, its own among them, and nothing is left of what they were copied from."""
+    refs = [Ref(f"https://contoso.com/{'long/' * n}{n}") for n in range(40)]
+    await Registrar(any_redis, keys, "host").register(refs, SITE, NOW)
+
+    for ref in refs:
+        address = normalise_url(ref.address)
+        blank = blank_record(address, ref.address, NOW)
+        stored = await any_redis.hgetall(keys.item(item_id_of(ref)))
+        assert stored == blank | {"sources": "docs.site", "addedTs": "1763000000"}
+    assert await any_redis.zcard(keys.refs("docs.site")) == await any_redis.zcard(keys.due("docs.site")) == 40
+    assert await any_redis.zcard(keys.seen("docs.site")) == await any_redis.scard(keys.status("Pending")) == 40
+    assert await any_redis.scard(keys.partition("contoso.com")) == 40
+    assert await any_redis.exists(keys.item("template")) == 0
+
+
+async def test_lost_record_is_made_again(redis: Client, keys: Keys) -> None:
+    """An item that its source lists, but whose record is gone, gets a blank one that claims no source."""
+    ref = Ref("https://contoso.com/a")
+    registrar = Registrar(redis, keys, "host")
+    await registrar.register([ref], SITE, NOW)
+    await redis.delete(keys.item(item_id_of(ref)))
+    done = await registrar.register([ref], SITE, NOW + 9)
+    stored = await redis.hgetall(keys.item(item_id_of(ref)))
+
+    assert done == Registered(known=(item_id_of(ref),))
+    assert (stored["sources"], stored["fetchUrl"], "addedTs" in stored) == ("", ref.address, False)

@@ -122,7 +122,7 @@ async def test_cancelled_in_the_middle(crawled: Context, site: Site) -> None:
     async def cancel(exchange: Exchange) -> None:
         [run] = await runs_of(crawled, RunKind.REINDEX)
         if run.status is RunStatus.RUNNING:
-            await ask(crawled, run, control.cancel)
+            await ask(run, control.cancel)
         await exchange.answer(500)
 
     for path in PATHS:

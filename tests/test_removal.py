@@ -12,9 +12,9 @@ from core.errors import FailCode
 from core.feeds.io.category_changes import CategoryChanges
 from core.feeds.io.link_store import Ttls
 from core.models import Failed, Link, Ref
-from core.registry.io.cleanup import Pruner, Purger
 from core.registry.io.item_forgetter import ItemForgetter
 from core.registry.io.link_forgetter import LinkForgetter
+from core.registry.io.periodic_cleanup import Pruner, Purger
 from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.runtime.context import Context
 from core.settings import Settings
@@ -24,7 +24,7 @@ from core.store.commit import Leases
 from tests import commands
 from tests.articles import ArticlePage
 from tests.crawled_site import SID
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 from tests.site import FILLER
 
 DAY = 86_400

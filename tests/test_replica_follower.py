@@ -20,7 +20,7 @@ from core.search.io.vector_space import VectorSpaceStore
 from core.search.models import Filters, IndexedPage, Query
 from core.settings import Settings
 from core.store.events import EVENTS_KEPT
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from core.models import Chunk
 from core.search.io import replica_graph, replica_table, replica_vectors
 from core.search.io.replica import Replica
 from core.search.io.replica_state import Checkpoint
-from core.search.models import Filters, IndexedPage
+from core.search.models import Filters, IndexedPage, IndexQuery
 
 DIMENSION = 48
 ROWS = 5_000
@@ -92,7 +92,7 @@ def questions(count: int = 40) -> Rows:
 def answers(replica: Replica, question: Rows, filters: Filters, limit: int = 10) -> list[tuple[str, float]]:
     snapshot = replica.snapshot()
     assert snapshot
-    hits = snapshot.search("", question.tobytes(), filters, limit)
+    hits = snapshot.search(IndexQuery("", question.tobytes(), filters, limit))
     return [(hit.chunk_id, round(hit.score, 4)) for hit in hits]
 
 
@@ -128,7 +128,7 @@ async def test_filters_and_dead_rows(replica: Replica, looked: list[int]) -> Non
     await commit(replica)
     looked.clear()
 
-    hits = await replica.search("", questions()[0].tobytes(), even, 200)
+    hits = await replica.search(IndexQuery("", questions()[0].tobytes(), even, 200))
 
     assert looked == [0]
     assert len(hits) == 200

@@ -21,11 +21,11 @@ from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_crawl import DomainCrawl
 from core.store import connect
 from tests.crawled_site import SID
-from tests.crawled_thirteen import PATHS, crawled
 from tests.faults.process import until
 from tests.faults.refresh_scene import Gate
 from tests.refresh_jobs import tick
 from tests.site import Site
+from tests.thirteen_page_site import PATHS, crawled
 
 __all__ = ["crawled"]
 

@@ -19,7 +19,7 @@ from core.store import connect
 from core.store.commit import Leases
 from scripts import command_line, doctor
 from tests import commands
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 from tests.test_index_repair import (
     Plant,
     chunks_of_another_type,

@@ -11,7 +11,7 @@ from core.errors import FailCode, FreshetError
 from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.models import Failed, Link
-from core.registry.io.articles import ArticleStore
+from core.registry.io.article_store import ArticleStore
 from core.registry.io.reindex import ReindexRequest
 from core.runtime.job_queues import JobQueues
 from core.runtime.queue_names import QueueName

@@ -15,7 +15,7 @@ from core.search.models import IndexedPage
 from core.settings import Settings
 from scripts import search as script
 from tests import commands
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 
 
 @pytest.fixture

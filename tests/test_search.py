@@ -12,20 +12,20 @@ from unittest import mock
 import pytest
 
 from core.feeds.io.link_store import Ttls
-from core.registry.io.cleanup import Pruner
+from core.registry.io.periodic_cleanup import Pruner
 from core.registry.record import ARTICLES_SOURCE
 from core.search.io import multilingual_embedder, replica_follower
 from core.search.io.replica_opener import replica_folder
-from core.search.io.replica_snapshot import FUSION_DEPTH
 from core.search.io.replica_state import try_lock
 from core.search.io.searcher import open_searcher
 from core.search.models import LEXICAL_WEIGHT, Filters, Query
+from core.search.ranking import FUSION_DEPTH
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
 from tests.articles import ArticlePage
 from tests.crawled_site import SID, add_site
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 from tests.site import html
 
 WORDS = {
@@ -343,7 +343,7 @@ async def test_every_page_can_be_turned_to(settings: Settings) -> None:
 
 async def test_too_many_to_rank_is_said(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """The total is then the least there are."""
-    monkeypatch.setattr("core.search.io.replica_snapshot.FUSION_DEPTH", 5)
+    monkeypatch.setattr("core.search.ranking.FUSION_DEPTH", 5)
     monkeypatch.setattr("core.search.io.searcher.CANDIDATES", 10)
     async with open_library(settings, {f"/{n}": f"The weir {n}." for n in range(8)}) as library:
         found = await library.ask("weir", lexical_weight=1.0)

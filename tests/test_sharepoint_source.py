@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from core.models import Failed, Fetched, ListingBatch, ListingEnd, Ref
-from core.registry.io.trail_reader import explain_url
+from core.registry.io.why_trail_reader import explain_url
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources.io.source_kinds import source_class
@@ -19,7 +19,7 @@ from core.sources.sharepoint.step_results import NO_COPY, NOT_DOWNLOADED
 from core.store import connect
 from tests import files
 from tests.crawled_site import counts, crawl_context, item, text
-from tests.local_library import SITE, LocalLibrary
+from tests.sharepoint_files_on_disk import SITE, LocalLibrary
 
 FILLER = "The pump station reports its level every ten minutes to the office down the valley. " * 3
 KINDS = {

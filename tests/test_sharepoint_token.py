@@ -16,8 +16,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import pkcs12
-from pydantic import SecretStr
 
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.sources.sharepoint.io import throttle_gate
 from core.sources.sharepoint.io.app_certificate import read_certificate

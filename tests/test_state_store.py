@@ -22,7 +22,7 @@ from core.runs.io.run_store import RunStore
 from core.runs.io.state_file import StateFiles
 from core.runs.io.state_saver import StateSaver
 from core.runs.io.state_store import KbStateStore
-from core.runs.kb_state import CrawlState, KbState
+from core.runs.knowledge_base_state import CrawlState, KbState
 from core.runs.run import Run, RunKind, RunStatus
 from core.settings import Settings
 from core.sources.io.domain_file import parse_domain

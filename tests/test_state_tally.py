@@ -8,12 +8,12 @@ import pytest
 
 from core.registry.io.item_forgetter import ItemForgetter
 from core.runs.io.state_store import KbStateStore
-from core.runs.kb_state import KbState
+from core.runs.knowledge_base_state import KbState
 from core.search.io.chunk_count import ChunkCount
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from tests.crawled_site import add_site
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 
 
 @pytest.fixture

@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 from redis.exceptions import ResponseError
 
 from core.errors import StoreUnreachable
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect, embedded, redis_health
 from core.store.connect import Client
 from tests import commands, ports
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from core.pages.blocks import (
+from core.pages.text_blocks import (
     TextBlockKind,
     blocks_to_markdown,
     blocks_to_text,

@@ -20,9 +20,9 @@ from core.registry.io.registrar import Listing, Registrar
 from core.runtime import allowed_jobs
 from core.runtime.job_queues import JobQueues
 from core.settings import Settings
-from core.sources.domain_schema import DomainFileError
 from core.sources.io.domain_file import parse_domain
 from core.sources.io.source_store import SourceStore
+from core.sources.source_record import DomainFileError
 from core.store import connect
 from core.store.embedded import EmbeddedServer
 from tests.faults.process import Worker

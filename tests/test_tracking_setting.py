@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.models import Document, Image
-from core.pages.extra_trackers import remove_trackers
+from core.pages.document_link_cleaning import remove_trackers
 from core.registry.io.item_queries import ItemQueries
 from core.runtime.context import Context
 from core.settings import Settings

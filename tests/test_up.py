@@ -114,7 +114,7 @@ class Up:
         """Wait until it is so; fail with the log if it never is."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not is_so():
-            assert time.monotonic() < deadline, self.log
+            assert time.monotonic() < deadline, "\n".join([self.log, "still running:", *map(_words, self.processes())])
             time.sleep(0.25)  # each look reads all processes of the machine
 
     def until_running(self) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ada_url
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from core import ids
 from core.models import RejectedUrl
-from core.urls import trackers
+from core.urls import normalise, tracking_parameters
 from core.urls.normalise import (
     MAX_URL_CHARS,
     NORMALISER_VERSION,
@@ -186,7 +187,7 @@ def test_golden(given: str, cleaned: str, uid: str, normalised: str) -> None:
 
 def test_users_trackers() -> None:
     """The user's own parameters go too, from clean and normal form alike."""
-    own = trackers.tracker_matcher(("session", "x_"))
+    own = tracking_parameters.tracker_matcher(("session", "x_"))
     assert clean_url("https://example.com/?session=1&X_y=2&a=3&utm_id=4", own) == "https://example.com/?a=3"
     assert normalise_url("https://example.com/a/?session=1", own) == "https://example.com/a"
 
@@ -242,6 +243,7 @@ def test_parts() -> None:
         ("co.uk", "co.uk"),
         ("a.unknown-tld", "a.unknown-tld"),
         ("www.пример.рф", "xn--e1afmkfd.xn--p1ai"),
+        ("www.example.公司.cn", "example.xn--55qx5d.cn"),
         ("localhost", "localhost"),
         ("http://localhost:8000/", "localhost"),
         ("127.0.0.1", "127.0.0.1"),
@@ -317,3 +319,33 @@ def test_normal_is_idempotent(link: str) -> None:
     normalised = normalise_url(link)
     assert normalise_url(cleaned) == normalised
     assert normalise_url(normalised) == normalised
+
+
+PLAIN = [
+    "https://example.org/",
+    "https://example.org/a//b/c-d_e~f.html?x=1&y=2",
+    "https://example.org/?",
+    "http://127.0.0.1:8080/p1",
+]
+NOT_PLAIN = [
+    *("http://127.1/", "http://0x7f.1/a", "http://example.org:80/a", "https://example.org:443/", "http://a..b/"),
+    *("https://example.org/a/../b", "https://example.org/.a", "https://example.org/%2e%2e/b", "http://999.1.1.1/"),
+    *("https://Example.org/", "https://example.org", "https://u@example.org/", "https://example.org/é", "http://a:b/"),
+]
+
+
+@pytest.mark.parametrize("url", PLAIN + NOT_PLAIN)
+def test_urls_that_are_not_parsed_are_as_the_parser_has_them(url: str) -> None:
+    """A URL that is returned without a parse is what a parse would have returned."""
+    try:
+        parsed = str(ada_url.normalize_url(url))
+    except ValueError:
+        parsed = ""
+    assert normalise.serialise_url(url) == parsed
+
+
+@pytest.mark.parametrize("url", [*PLAIN, *NOT_PLAIN, "ftp://example.org/", "mailto:a@example.org", "/srv/a.md", ""])
+def test_the_host_does_not_depend_on_the_path(url: str) -> None:
+    """Host and port are those of the whole URL, whichever part of it was parsed."""
+    whole, origin = normalise.split_url(url), normalise.split_origin(url)
+    assert (origin and origin[:3]) == (whole and whole[:3])

@@ -21,7 +21,7 @@ from core.store import connect
 from scripts import reindex
 from tests import commands
 from tests.faults.crash import Crash, every_point
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 
 PAGES = {f"/{name}": f"A page about the {name} of the valley." for name in ("weir", "sluice", "gauge", "ladder")}
 NEXT: dict[str, Any] = {"embed_model": "second", "embed_dimensions": 24}

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from pydantic import SecretStr
 
+from core.secret_text import SecretStr
 from core.settings import ROOT, Settings
 from core.store import connect, embedded
 from tests import commands, ports, prefork

@@ -12,17 +12,17 @@ from typing import Any
 
 import feedparser
 import pytest
-from pydantic import SecretStr
 
 from core import ids
 from core.feeds.parse import parse_feed
 from core.keys import Keys
 from core.runtime.context import Context
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store.connect import Client
 from tests.api import Answer, ApiServer, api_server
 from tests.articles import NOW, ArticlePage, put_article
-from tests.library import open_library
+from tests.search_site import open_library
 from tests.web import FakeWeb
 from workers import ingestor
 from workers.web.routes import ROUTES

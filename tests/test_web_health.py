@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from pydantic import SecretStr
 
 from core.keys import Keys
 from core.runtime.process_beats import ProcessBeats
 from core.runtime.queue_names import QueueName
 from core.runtime.queue_worker import QueueWorker
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect, embedded
 from core.store.connect import Client

@@ -10,17 +10,17 @@ from typing import Any
 
 import hypothesis
 import pytest
-from pydantic import SecretStr
 
 from core.keys import Keys
 from core.runs.io.run_store import RunStore
 from core.runs.run import RunKind
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.sources.io.domain_file import parse_domain
 from core.sources.io.domain_setup import add_domain
 from core.store import connect
 from tests.api import ApiServer, api_server
-from tests.library import open_library
+from tests.search_site import open_library
 from workers.web.routes import ROUTES
 from workers.web.routing import EVENT_STREAM
 

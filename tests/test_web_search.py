@@ -16,7 +16,7 @@ from core.settings import Settings
 from core.store import connect
 from tests import commands
 from tests.api import ApiServer, api_server
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 from tests.site import html
 
 PAGES = {"/weir": "The weir was repaired.", "/lock": "The lock is closed.", "/gauge": "The gauge was painted."}

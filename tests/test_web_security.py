@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from core.errors import SettingsError
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect
 from tests.api import PROBES, Answer, ApiServer, api_server
@@ -76,7 +76,7 @@ def test_only_loopback_without_a_token(bind: str) -> None:
 @pytest.mark.parametrize("bind", ["127.0.0.1:8080", "[::1]:8080", "localhost:8080", "127.1.2.3:1"])
 def test_loopback_needs_no_token(bind: str) -> None:
     """An address that only this machine reaches is safe."""
-    security.require_safe_bind(Settings(api_bind=bind))
+    assert security.require_safe_bind(Settings(api_bind=bind)) is None
 
 
 def test_any_host_needs_a_token() -> None:

@@ -10,13 +10,13 @@ import pytest
 from standardwebhooks.webhooks import Webhook as Verifier
 from standardwebhooks.webhooks import WebhookVerificationError
 
+from core import schedule
 from core.errors import FailCode, FailDetail
 from core.models import Failed
 from core.outputs import webhook_message
 from core.outputs.webhook import Webhook, WebhookStatus, from_hash, to_hash
 from core.outputs.webhook_attempts import (
     MOST_ATTEMPTS,
-    WAIT_SECONDS,
     Attempt,
     DeliveryEnd,
     MessageFate,
@@ -129,7 +129,7 @@ def test_ten_attempts_over_75_hours() -> None:
         now = at
 
     assert MOST_ATTEMPTS == 10
-    assert waits == pytest.approx(WAIT_SECONDS)
+    assert waits == pytest.approx(schedule.WEBHOOK_RETRY_SECONDS)
     assert waits == sorted(waits)
     assert 75.0 <= (now - NOW) / 3600 < 76.0
     assert next_attempt_at(MOST_ATTEMPTS, now, 0.5) is None

@@ -20,18 +20,18 @@ from pathlib import Path
 from typing import Any
 
 import redis.asyncio as redis
-from pydantic import SecretStr
 
 from core import ids
 from core.keys import Keys
 from core.models import Ref
+from core.registry.io.batch_visitor import Visitor
 from core.registry.io.due import HOLD_SECONDS, DueItems
 from core.registry.io.registrar import Listing, item_id_of
-from core.registry.io.visitor import Visitor
 from core.registry.record import ARTICLES_SOURCE
 from core.runs.run import COUNTERS
 from core.runtime.context import Context, open_context
 from core.runtime.job_queues import JobQueues
+from core.secret_text import SecretStr
 from core.settings import Settings, load
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_file import parse_domain

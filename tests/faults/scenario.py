@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import redis.asyncio as redis
-from pydantic import SecretStr
 
 from core import ids
 from core.feeds.io.poller import PollCycle
 from core.keys import Keys
 from core.runtime.context import open_context
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect
 from tests.faults import state

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from core.keys import Keys
 from core.runtime.context import open_context
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store.connect import Client
 from tests.faults import crash, state

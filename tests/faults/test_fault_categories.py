@@ -14,7 +14,7 @@ from core.feeds.io.link_store import Ttls
 from core.runtime.context import Context
 from core.store import connect
 from tests.faults import crash, state
-from tests.newspaper import NEW, OLD, Newspaper
+from tests.two_category_store import NEW, OLD, Newspaper
 from tests.web import FakeWeb
 
 LEFT_OUT = (*state.POLITENESS, "category_changes", "crashes", "events")

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
 from core import ids
 from core.keys import Keys
 from core.runtime.context import open_context
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect
 from core.store.embedded import EmbeddedServer

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.registry.io.items import ItemStore
+from core.registry.io.item_store import ItemStore
 from core.runtime.job_queues import JobQueues
 from core.search import chunking
 from core.search.io.chunk_store import ChunkStore
@@ -21,7 +21,7 @@ from core.store.commit import Leases
 from core.store.embedded import EmbeddedServer
 from tests.faults import process, state
 from tests.faults.crash import Crash, every_point
-from tests.library import Library, open_library
+from tests.search_site import Library, open_library
 
 PARAGRAPHS = 40
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from pydantic import SecretStr
 from redis.asyncio import Redis as AsyncRedis
 from redis.exceptions import BusyLoadingError, ConnectionError
 
 from core import ids
 from core.keys import Keys
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect
 from core.store.connect import Client

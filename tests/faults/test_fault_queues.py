@@ -10,12 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 import redis as sync_redis
-from pydantic import SecretStr
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
 from core.runtime.job_queues import JobQueues
 from core.runtime.queue_names import QueueName
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect, embedded
 from core.store.embedded import EmbeddedServer

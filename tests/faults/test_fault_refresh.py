@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 from redis.exceptions import RedisError
 
+from core.registry.io.batch_visitor import Visitor
 from core.registry.io.due import HOLD_SECONDS
-from core.registry.io.visitor import Visitor
 from core.runtime.context import Context
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.open_sources import OpenSources

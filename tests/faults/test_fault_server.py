@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import embedded
 from core.store.connect import Client

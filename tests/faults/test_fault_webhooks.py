@@ -10,7 +10,6 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
 from core.keys import Keys
 from core.net.fetcher import Fetcher
@@ -22,6 +21,7 @@ from core.outputs.io.webhook_store import WebhookStore
 from core.outputs.webhook import Webhook, WebhookStatus
 from core.outputs.webhook_attempts import DeliveryEnd
 from core.outputs.webhook_filter import checked_filter
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect
 from core.store.cancellation import cancel_and_wait

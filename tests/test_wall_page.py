@@ -1,4 +1,4 @@
-"""Block pages (consent, login, tests for robots) are told from articles that only mention them."""
+"""Wall pages (consent, login, tests for robots) are told from articles that only mention them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 
 from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
-from core.pages.block_page import describe_block_page
 from core.pages.extract import extract_page
+from core.pages.wall_page import describe_wall_page
 from tests.pages import PARAGRAPH, URL, page
 
 CONSENT = "We and our 812 partners store and/or access information on a device. Accept all. Reject all."
@@ -43,9 +43,9 @@ CONSENT = "We and our 812 partners store and/or access information on a device. 
         (URL, "Die Mühle", "Wir und unsere 142 Partner benötigen Ihre Zustimmung, um fortzufahren."),
     ],
 )
-def test_block_pages(url: str, title: str, text: str) -> None:
-    """Each kind of block page is known by its address, its title or its words."""
-    assert describe_block_page(url, title, text)
+def test_wall_pages(url: str, title: str, text: str) -> None:
+    """Each kind of wall page is known by its address, its title or its words."""
+    assert describe_wall_page(url, title, text)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_block_pages(url: str, title: str, text: str) -> None:
 )
 def test_articles(url: str, title: str, text: str) -> None:
     """No false alarm on texts about logins, robots and cookies."""
-    assert describe_block_page(url, title, text) == ""
+    assert describe_wall_page(url, title, text) == ""
 
 
 def test_stub_of_a_paid_article() -> None:

@@ -12,10 +12,10 @@ from redis.asyncio import Redis
 
 from core import ids
 from core.models import Ref
-from core.registry.io import trail_listing_reader
+from core.registry.io import why_listing_reader
 from core.registry.io.registrar import Listing
-from core.registry.io.trail_reader import explain_url
-from core.registry.trail import Outcome, StationName, StationState, Trail
+from core.registry.io.why_trail_reader import explain_url
+from core.registry.why_trail import Outcome, StationName, StationState, Trail
 from core.runtime.context import Context
 from core.settings import Settings
 from core.store import connect
@@ -23,9 +23,9 @@ from scripts import why
 from tests import commands
 from tests.articles import add, article, run
 from tests.crawled_site import SID, add_site
-from tests.library import open_library
-from tests.trail_scene import HOSTS, OPAQUE, TRAP, Scene, open_scene
+from tests.search_site import open_library
 from tests.web import FakeWeb
+from tests.why_scene import HOSTS, OPAQUE, TRAP, Scene, open_scene
 
 FOUND, ELSEWHERE, WAITING, MISSING = Outcome.FOUND, Outcome.ELSEWHERE, Outcome.WAITING, Outcome.MISSING
 UNKNOWN, REFUSED, FEED = Outcome.UNKNOWN, Outcome.REFUSED, Outcome.FEED
@@ -318,7 +318,7 @@ async def test_damaged_keys_are_left_alone(context: Context) -> None:
 
 async def test_pages_are_looked_at_up_to_a_limit(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit it says that not all pages were looked at."""
-    monkeypatch.setattr(trail_listing_reader, "MOST_PAGES", 3)
+    monkeypatch.setattr(why_listing_reader, "MOST_PAGES", 3)
     now, root = await connect.now(context.client), "https://mill.example/docs/"
     await add_site(context, root)
     await context.registrar.register([Ref(f"{root}{number}", depth=1) for number in range(5)], Listing(SID), now)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.pages.stop_words import UNKNOWN_SCRIPT, clear_language, language_by_stop_words
+from core.pages.language_by_stop_words import UNKNOWN_SCRIPT, clear_language, language_by_stop_words
 from tests.pages import PARAGRAPH
 
 GERMAN = "Die Mühle steht seit vierhundert Jahren am Fluss, und der Fluss war nicht immer gut zu ihr."
@@ -31,6 +31,13 @@ CODE = "for (i = 0; i < n; i++) { x[i] = y[i] + foo(bar); }"
         ("会議は東京で開かれた", "en", UNKNOWN_SCRIPT),
         ("اجتمع المجلس", "", UNKNOWN_SCRIPT),
         ("東京 iPhone 会議は開かれた", "ja", "ja"),
+        (
+            "系统启动的目录 /run 挂载为 tmpfs，替代了 Filesystem Hierarchy Standard 中的目录 /var/run",
+            "",
+            UNKNOWN_SCRIPT,
+        ),
+        ("Обновите список: apt-get update, затем apt-get upgrade --with-new-pkgs", "", UNKNOWN_SCRIPT),
+        (f"{PARAGRAPH} The sign at the gate reads 東京水門.", "", "en"),
         (CODE, "", ""),
         (CODE, "en", "en"),
         ("12.50 · 13.99 · 14", "en", "en"),

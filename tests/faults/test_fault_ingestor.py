@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from pydantic import SecretStr
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from core import ids
@@ -18,6 +17,7 @@ from core.feeds.feed_state import FeedState
 from core.feeds.io.feed_store import LeasedFeed
 from core.feeds.io.poller import PollCycle
 from core.runtime.context import Context
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect
 from core.store.clock import ServerClock

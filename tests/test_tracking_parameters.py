@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.urls import trackers
+from core.urls import tracking_parameters
 
 ANYWHERE = "example.com"
 
@@ -66,18 +66,18 @@ SACRED = [
 @pytest.mark.parametrize(("name", "domain", "dropped"), CASES)
 def test_drops(name: str, domain: str, dropped: bool) -> None:
     """A prefix covers what begins with it, a name only itself, a site's name only that site; case never matters."""
-    assert trackers.tracker_matcher().drops(name, domain) is dropped
+    assert tracking_parameters.tracker_matcher().drops(name, domain) is dropped
 
 
 @pytest.mark.parametrize("name", SACRED)
 def test_names_that_select_pages_stay(name: str) -> None:
     """No list removes, on all sites, what some site selects pages by."""
-    assert not trackers.tracker_matcher().drops(name, ANYWHERE)
+    assert not tracking_parameters.tracker_matcher().drops(name, ANYWHERE)
 
 
 def test_users_entries_are_added() -> None:
     """The setting adds to the list and cannot shrink it."""
-    own = trackers.tracker_matcher(("Campaign", "trk_", "promo_*", " spaced ", ""))
+    own = tracking_parameters.tracker_matcher(("Campaign", "trk_", "promo_*", " spaced ", ""))
     assert [own.drops(name, ANYWHERE) for name in ("campaign", "trk_x", "promo_1", "spaced", "utm_id")] == [True] * 5
     assert not own.drops("campaigns", ANYWHERE)
     assert not own.drops("anything", ANYWHERE)
@@ -85,13 +85,14 @@ def test_users_entries_are_added() -> None:
 
 def test_matcher_is_built_once() -> None:
     """Asking again with the same setting costs nothing."""
-    assert trackers.tracker_matcher(("a",)) is trackers.tracker_matcher(("a",))
+    assert tracking_parameters.tracker_matcher(("a",)) is tracking_parameters.tracker_matcher(("a",))
 
 
 def test_lists_are_tidy() -> None:
     """Entries are lower case, without repeats, and no site repeats what goes everywhere."""
-    assert len(set(trackers.EVERYWHERE)) == len(trackers.EVERYWHERE)
-    assert all(entry == entry.lower().strip() for entry in trackers.EVERYWHERE)
-    shipped = trackers.tracker_matcher()
-    repeated = [(site, n) for site, names in trackers.ON_SITES.items() for n in names if shipped.drops(n, "")]
+    assert len(set(tracking_parameters.EVERYWHERE)) == len(tracking_parameters.EVERYWHERE)
+    assert all(entry == entry.lower().strip() for entry in tracking_parameters.EVERYWHERE)
+    shipped = tracking_parameters.tracker_matcher()
+    on_sites = tracking_parameters.ON_SITES
+    repeated = [(site, name) for site, names in on_sites.items() for name in names if shipped.drops(name, "")]
     assert repeated == []

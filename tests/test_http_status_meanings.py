@@ -7,10 +7,10 @@ import pytest
 from core import schedule
 from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched
-from core.registry import outcomes, status_table
+from core.registry import http_status_meanings, outcomes
+from core.registry.http_status_meanings import ErrorClass, ResponseKind
 from core.registry.outcomes import Broken, Missing
 from core.registry.record import Item
-from core.registry.status_table import ErrorClass, ResponseKind
 
 ITEM = Item("url_x", source="https://e.org/a", fetch_url="https://e.org/a", has_text=True)
 
@@ -38,7 +38,7 @@ ITEM = Item("url_x", source="https://e.org/a", fetch_url="https://e.org/a", has_
 )
 def test_status(status: int, kind: ResponseKind, error_class: ErrorClass) -> None:
     """Every status has one kind, and weighs the same in every feed's backoff."""
-    found = status_table.status(status)
+    found = http_status_meanings.status(status)
 
     assert (found.kind, found.error_class) == (kind, error_class)
 
@@ -79,13 +79,13 @@ PERMANENT = [
 @pytest.mark.parametrize("failed", TRANSIENT, ids=str)
 def test_transient_failures(failed: Failed) -> None:
     """The same request may work later."""
-    assert status_table.is_transient(failed)
+    assert http_status_meanings.is_transient(failed)
 
 
 @pytest.mark.parametrize("failed", PERMANENT, ids=str)
 def test_permanent_failures(failed: Failed) -> None:
     """What cannot get better is not tried again."""
-    assert not status_table.is_transient(failed)
+    assert not http_status_meanings.is_transient(failed)
 
 
 def test_link_is_tried_three_times_more() -> None:
@@ -107,7 +107,7 @@ def test_one_row_changes_the_meaning_everywhere(monkeypatch: pytest.MonkeyPatch)
     """With 451 treated like 410, a page is gone for certain and so is a feed."""
     answer = Fetched("https://e.org/a", "https://e.org/a", 451, {}, b"")
     before = outcomes.from_response(ITEM, answer, False, 0.0)
-    monkeypatch.setitem(status_table._STATUSES, 451, status_table.status(410))
+    monkeypatch.setitem(http_status_meanings._STATUSES, 451, http_status_meanings.status(410))
     after = outcomes.from_response(ITEM, answer, False, 0.0)
 
     assert isinstance(before, Broken)
@@ -117,4 +117,4 @@ def test_one_row_changes_the_meaning_everywhere(monkeypatch: pytest.MonkeyPatch)
 
 def test_every_failure_detail_has_a_row() -> None:
     """A new detail cannot be forgotten; `status` and the empty one are answered by the number or the code."""
-    assert set(FailDetail) - set(status_table._DETAILS) == {FailDetail.NONE, FailDetail.STATUS}
+    assert set(FailDetail) - set(http_status_meanings._DETAILS) == {FailDetail.NONE, FailDetail.STATUS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.registry.moments import InvalidMoment, parse_moment
+from core.registry.time_parsing import InvalidMoment, parse_moment
 
 NOW = 1_800_000_000.0
 DAY = 1_769_817_600.0

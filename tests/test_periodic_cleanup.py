@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.keys import Keys
 from core.models import Ref
-from core.registry.io.cleanup import PURGE_BATCH, Purger
+from core.registry.io.periodic_cleanup import PURGE_BATCH, Purger
 from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source

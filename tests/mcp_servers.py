@@ -26,7 +26,7 @@ from core.sources.io.domain_file import parse_domain
 from core.sources.io.domain_setup import add_domain
 from tests import commands
 from tests.faults.process import Worker
-from tests.newspaper import Newspaper
+from tests.two_category_store import Newspaper
 from tests.web import FakeWeb
 from workers.mcp.server import build_server
 from workers.web.services import ServiceOpener

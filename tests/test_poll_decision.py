@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.errors import FailCode, FailDetail
-from core.feeds import polling
+from core.feeds import poll_decision
 from core.feeds.feed_state import FeedChanged, FeedResponse, FeedState, FeedStatus, FeedUnchanged, PollResult
 from core.models import Deferred, Failed, FeedKind, FeedLinks, FeedText, PublisherHints, RejectedUrl
 from core.registry.outcomes import Broken, Missing
@@ -16,13 +16,13 @@ from core.registry.outcomes import Broken, Missing
 NOW = 1_800_000_000.0
 HOUR = 3600.0
 URL = "https://news.example/feed"
-POLICY = polling.PollingPolicy()
+POLICY = poll_decision.PollingPolicy()
 RESPONSE = FeedResponse(etag='"b"', validators_url=URL)
 OLD = FeedState(URL, status=FeedStatus.OK, polls=5, etag='"a"', validators_url=URL, body_hash="h", renewed_ts=NOW - 60)
 
 
-def decide(state: FeedState, result: PollResult, now: float = NOW) -> polling.PollDecision:
-    return polling.decide(state, result, now, 0.0, POLICY)
+def decide(state: FeedState, result: PollResult, now: float = NOW) -> poll_decision.PollDecision:
+    return poll_decision.decide(state, result, now, 0.0, POLICY)
 
 
 def changed(links: int = 10, new: int = 1, response: FeedResponse = RESPONSE) -> FeedChanged:
@@ -53,7 +53,7 @@ def test_dropped_validators_are_forgotten() -> None:
     """A new body without an ETag does not keep the old one: it belonged to other bytes."""
     state = decide(OLD, changed(response=FeedResponse())).state
 
-    assert polling.conditional_headers(state, 0.5) == {}
+    assert poll_decision.conditional_headers(state, 0.5) == {}
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_waiting_in_line_is_no_error() -> None:
 )
 def test_conditional_headers(name: str, state: FeedState, chance: float, expected: dict[str, str]) -> None:
     """Validators go back exactly as they came, except on ≈ 1 % of polls."""
-    assert polling.conditional_headers(state, chance) == expected
+    assert poll_decision.conditional_headers(state, chance) == expected
 
 
 def test_jitter_spreads_polls_also_after_skipped_hours() -> None:
@@ -208,7 +208,7 @@ def test_jitter_spreads_polls_also_after_skipped_hours() -> None:
     hours = tuple(range(24))
     skipping = replace(OLD, hints=PublisherHints(skip_hours=tuple(h for h in hours if h != 3)))
     for state in (OLD, skipping):
-        early, late = (polling.decide(state, unchanged(), NOW, chance, POLICY).state for chance in (0.0, 0.9))
+        early, late = (poll_decision.decide(state, unchanged(), NOW, chance, POLICY).state for chance in (0.0, 0.9))
 
         assert early.next_poll_ts < late.next_poll_ts
 

@@ -15,11 +15,11 @@ from typing import Any
 from core import ids
 from core.feeds.io.link_store import Ttls
 from core.models import Ref
-from core.registry.io.cleanup import ArticleExpiry
+from core.registry.io.batch_visitor import Visitor
+from core.registry.io.periodic_cleanup import ArticleExpiry
 from core.registry.io.registrar import Listing, item_id_of
-from core.registry.io.trail_reader import explain_url
-from core.registry.io.visitor import Visitor
-from core.registry.trail import Trail
+from core.registry.io.why_trail_reader import explain_url
+from core.registry.why_trail import Trail
 from core.runs.run import domain_scope, source_scope
 from core.runtime.context import Context
 from core.settings import Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.errors import SettingsError
-from core.urls.ip_addresses import AllowList, is_forbidden
+from core.urls.forbidden_addresses import AllowList, is_forbidden
 
 FORBIDDEN = """
 0.0.0.0 0.1.2.3 10.0.0.1 100.64.0.1 100.100.100.200 127.0.0.1 127.255.255.254 168.63.129.16 169.254.169.254
