@@ -24,7 +24,6 @@ from pathlib import Path
 
 import aiohttp
 import numpy as np
-from pydantic import SecretStr
 
 from bench import articles, store_search
 from bench.api_store import api, cpu_seconds, fill, server_cpu_seconds
@@ -35,6 +34,7 @@ from core.runs import state_json
 from core.runs.io.state_store import KbStateStore
 from core.search.io.searcher import open_searcher
 from core.search.models import Query
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect, embedded
 

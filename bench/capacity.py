@@ -168,7 +168,7 @@ def day_line(stored: Mapping[str, Any]) -> str:
         return "Not measured yet: `./scripts/bench day`."
     share = day["predicted"] / day["measured"] - 1
     predicted, measured = f"predicted {day['predicted']:.0f} CPU s", f"measured {day['measured']:.0f}"
-    return f"A day of {day['feeds']} feeds: {predicted}, {measured} ({share:+.0%})."
+    return f"A day of {day['feeds']} feeds, {day['parts']} parts: {predicted}, {measured} ({share:+.0%})."
 
 
 def main() -> None:

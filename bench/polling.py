@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from pydantic import SecretStr
 
 from bench.harness import Figures, addresses, measured, serving
 from core import ids
 from core.feeds.feed_state import FeedState, FeedStatus, to_hash
 from core.keys import Keys
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect, embedded
 

@@ -33,7 +33,7 @@ from core.models import Chunk
 from core.search.io import replica_graph
 from core.search.io.replica import Replica
 from core.search.io.replica_state import Checkpoint
-from core.search.models import Filters, IndexedPage
+from core.search.models import Filters, IndexedPage, IndexQuery
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 DIMENSION = 384
@@ -179,7 +179,7 @@ def answered(replica: Replica, query: Query, filters: Filters, *, by_words: bool
     """Rank as many as the searcher does, and read as many texts as it shows."""
     snapshot = replica.snapshot()
     assert snapshot
-    hits = snapshot.search(query[0], None if by_words else query[1].tobytes(), filters, CANDIDATES)
+    hits = snapshot.search(IndexQuery(query[0], None if by_words else query[1].tobytes(), filters, CANDIDATES))
     return snapshot.texts(hits[:SHOWN])
 
 
@@ -200,7 +200,7 @@ def read_alone(folder: Path) -> None:
     snapshot = replica.snapshot()
     assert snapshot
     for word in ("flow", "people", "year"):
-        snapshot.search(word, vector.astype("<f4").tobytes(), Filters(), 10)
+        snapshot.search(IndexQuery(word, vector.astype("<f4").tobytes(), Filters(), 10))
     print(f"reader: opened in {opened:.2f} s; memory {resident()} (before opening: {before})")
 
 

@@ -22,7 +22,6 @@ from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import SecretStr
 from redis.asyncio import Redis
 
 from bench.search import CHUNKS_PER_PAGE, DIMENSION, Query, bare_numpy, bare_tantivy, made_up, questions, resident
@@ -30,6 +29,7 @@ from core.keys import Keys
 from core.models import VectorSpace
 from core.search import models
 from core.search.io.searcher import Searcher, open_searcher
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect, embedded
 
@@ -64,9 +64,11 @@ class GivenVectors:
     async def close(self) -> None: ...
 
 
-async def fill(raw: Redis, keys: Keys, texts: list[str], matrix: NDArray[np.float32]) -> None:
+async def fill(
+    raw: Redis, keys: Keys, texts: list[str], matrix: NDArray[np.float32], space: VectorSpace = SPACE
+) -> None:
     """Pages, records and chunks, as they are after a swap."""
-    await raw.hset(keys.version, "space", SPACE.name)
+    await raw.hset(keys.version, "space", space.name)
     pipe = raw.pipeline(transaction=False)
     for number, start in enumerate(range(0, len(texts), CHUNKS_PER_PAGE)):
         item_id, url = f"url_{number:026d}", f"https://h{number % 50}.example/{number}"
@@ -81,7 +83,7 @@ async def fill(raw: Redis, keys: Keys, texts: list[str], matrix: NDArray[np.floa
                 "text": texts[n],
                 "headings": '["Section"]',
                 "text_hash": str(n),
-                "space": SPACE.name,
+                "space": space.name,
             }
             pipe.hset(keys.chunk(f"c_{n}"), mapping=fields)
             pipe.set(keys.vector(f"c_{n}"), matrix[n].tobytes())

@@ -1,4 +1,4 @@
-"""Learn the weights of `core/pages/run_weights.py` again: `python -m bench.text_weights [--data DIR]`
+"""Learn the weights of `core/pages/text_run_weights.py` again: `python -m bench.text_weights [--data DIR]`
 
 A logistic regression over the runs of text of the article corpora. Labels come from the texts and snippets that the
 corpora hold. Errors count by the share of the article they spoil, snippets alike. Five folds by registrable domain give
@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from bench.article_scores import DEFAULT_DATA, CorpusPage, load_corpora, page_counts, print_scores
-from core.pages.blocks import blocks_to_text
 from core.pages.boilerplate import remove_boilerplate
 from core.pages.data_detection import remove_stray_data
 from core.pages.lxml_page import LxmlPage, parse_html
@@ -28,7 +27,8 @@ from core.pages.metadata import collect_metadata, page_title
 from core.pages.noscript_article import unwrap_noscript_article
 from core.pages.page_document import all_blocks
 from core.pages.page_nodes import PageNodes, text_runs
-from core.pages.run_features import RunFeatures
+from core.pages.text_blocks import blocks_to_text
+from core.pages.text_run_features import RunFeatures
 from core.urls.normalise import host_of, registrable_domain
 
 FOLDS = 5

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import aiohttp
-from pydantic import SecretStr
 
 from bench.harness import Figures, measured, serving
 from core.keys import Keys
 from core.outputs.io.webhook_store import WebhookStore
 from core.outputs.webhook_filter import checked_filter
+from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect, embedded
 from core.store.events import event
