@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from datetime import datetime
 
 import pytest
 
@@ -88,6 +89,13 @@ def test_content_group(one: str, other: str, is_same: bool) -> None:
 def test_times_are_written_as_the_spec_writes_them() -> None:
     """ISO in UTC, seconds, Z."""
     assert iso(NOW) == "2025-11-13T02:13:20Z"
+
+
+@pytest.mark.parametrize("fraction", [0, 0.4, 0.9994, 0.9996, 0.99999])
+def test_times_name_the_second_of_the_score(fraction: float) -> None:
+    """A record and its due set agree to the second; scores are rounded to milliseconds."""
+    score = float(f"{NOW + fraction:.3f}")
+    assert datetime.fromisoformat(iso(NOW + fraction)).timestamp() == int(score)
 
 
 # ── there and back ──

@@ -223,8 +223,9 @@ def parse_status(value: object, item_id: str = "", damaged: set[str] | None = No
 
 def iso(ts: float) -> str:
     """Return a time as records have it: `2026-01-31T12:00:00Z`."""
-    # A refresh writes two for every page, and next checks lie in any second of a few days.
-    days, seconds = divmod(int(ts), 86_400)
+    # Scores are written with three decimals: 59.9996 is 60.000 there, so it has to be the next second here too.
+    # By hand, because a refresh writes two for every page, and next checks lie in any second of a few days.
+    days, seconds = divmod(int(round(ts, 3)), 86_400)
     hours, seconds = divmod(seconds, 3_600)
     return f"{_iso_day(days)}T{hours:02}:{seconds // 60:02}:{seconds % 60:02}Z"
 
