@@ -114,6 +114,11 @@ def explain(error: BaseException, url: str) -> str:
         return f"{where} is a node of a Redis Cluster. Set REDIS_URL=redis+cluster://… ({CLUSTER_PAGE})."
     if isinstance(error, ResponseError):
         return f"{where} answers with an error: {error}."
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return (
+            f"The certificate of {where} is not trusted. Name its authority in REDIS_URL: "
+            "rediss://host:port/0?ssl_ca_certs=/path/to/ca.pem"
+        )
     return f"{where} does not answer ({type(error).__name__}). Start it with ./scripts/up or set REDIS_URL."
 
 
