@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, get_args, get_type_hints
 
 from aiohttp import web
 from pydantic import BaseModel
@@ -20,6 +20,9 @@ from workers.web.parameters import read_parameters
 from workers.web.services import ServiceOpener, Services
 
 R = TypeVar("R", bound=BaseModel)
+Handler = Callable[[Any, R], Awaitable[BaseModel | web.StreamResponse]]
+"""The first argument is a `Call`, or a `StoreCall` where that is enough."""
+H = TypeVar("H", bound=Callable[..., Any])
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 JSON = "application/json"
 HTML = "text/html"
@@ -70,7 +73,7 @@ class Route(Generic[R]):
     tag: str
     request: type[R]
     """Fields of the path, of the query, and, where `fields_in` says so, of the body."""
-    handler: Callable[[Call, R], Awaitable[BaseModel | web.StreamResponse]]
+    handler: Handler[R]
     answer: type[BaseModel] | None
     """What a JSON answer holds; None if it is never JSON, or any JSON."""
     statuses: tuple[int, ...] = (200,)
@@ -108,6 +111,33 @@ class Route(Generic[R]):
     def name(self) -> str:
         """Return a name for programs: `get_v2_jobs_id_log`."""
         return re.sub(r"\W+", "_", f"{self.method.lower()}{self.path}").strip("_")
+
+
+class RouteTable(list[Route[Any]]):
+    """The routes of one module, under one tag."""
+
+    def __init__(self, tag: str) -> None:
+        super().__init__()
+        self.tag = tag
+
+    def add(self, method: Method, path: str, summary: str, **options: Any) -> Callable[[H], H]:
+        """Make a function the handler of a route; its annotations say what it takes and what it answers.
+
+        `options` are further fields of `Route`, or `request` and `answer` where the annotations do not name them.
+        """
+
+        def declare(handler: H) -> H:
+            _, request, returned = get_type_hints(handler).values()
+            answer = next((one for one in (returned, *get_args(returned)) if _is_model(one)), None)
+            fields = {"request": request, "answer": answer, "tag": self.tag, **options}
+            self.append(Route(method=method, path=path, summary=summary, handler=handler, **fields))
+            return handler
+
+        return declare
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 Routes = tuple[Route[Any], ...]

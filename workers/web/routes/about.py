@@ -11,13 +11,14 @@ from pydantic import Field
 from core.errors import NotFound
 from workers.web import docs_page, openapi
 from workers.web.models import NoParameters, RequestModel
-from workers.web.routing import HTML, JSON, Call, Route, Routes
+from workers.web.routing import HTML, JSON, Call, Routes, RouteTable
 from workers.web.routing import ROUTES as TABLE
 
 STATIC = Path(__file__).parents[1] / "static"
 CSS = "text/css"
 JAVASCRIPT = "text/javascript"
 YEAR_SECONDS = 31_536_000
+ROUTES = RouteTable("about")
 
 
 class FileRequest(RequestModel):
@@ -27,16 +28,25 @@ class FileRequest(RequestModel):
     v: str = Field(default="", max_length=20, description="Part of its hash: a changed file has another address.")
 
 
+@ROUTES.add("GET", "/openapi.json", "This API as an OpenAPI 3.1 document.", other_types=(JSON,))
 async def show_openapi(call: Call, _: NoParameters) -> web.Response:
     """Return the OpenAPI document."""
     return web.json_response(_document(call.http.app[TABLE]))
 
 
+@ROUTES.add("GET", "/docs", "This API as a page to read.", other_types=(HTML,))
 async def show_docs(call: Call, _: NoParameters) -> web.Response:
     """Return the docs page."""
     return web.Response(text=docs_page.docs_page(_document(call.http.app[TABLE])), content_type=HTML)
 
 
+@ROUTES.add(
+    "GET",
+    "/static/{name}",
+    "A file of the pages, such as their style sheet.",
+    other_types=(CSS, JAVASCRIPT),
+    is_public=True,
+)
 async def show_file(call: Call, asked: FileRequest) -> web.FileResponse:
     """Return a file of the pages; only names that are in the folder are looked up."""
     if asked.name not in _file_names():
@@ -55,38 +65,3 @@ def _file_names() -> frozenset[str]:
 @cache
 def _document(table: Routes) -> openapi.Schema:
     return openapi.document(table)
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/openapi.json",
-        summary="This API as an OpenAPI 3.1 document.",
-        tag="about",
-        request=NoParameters,
-        handler=show_openapi,
-        answer=None,
-        other_types=(JSON,),
-    ),
-    Route(
-        method="GET",
-        path="/docs",
-        summary="This API as a page to read.",
-        tag="about",
-        request=NoParameters,
-        handler=show_docs,
-        answer=None,
-        other_types=(HTML,),
-    ),
-    Route(
-        method="GET",
-        path="/static/{name}",
-        summary="A file of the pages, such as their style sheet.",
-        tag="about",
-        request=FileRequest,
-        handler=show_file,
-        answer=None,
-        other_types=(CSS, JAVASCRIPT),
-        is_public=True,
-    ),
-)

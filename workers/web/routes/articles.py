@@ -10,9 +10,9 @@ from core.errors import NotFound
 from core.registry.io.article_list import ArticleFilter, ArticleList, ArticleSummary
 from core.search.io.stored_texts import StoredText, StoredTextReader
 from workers.web.models import AnswerModel, Cursor, Limit, Moment, Name, RequestModel
-from workers.web.routing import Call, Route, StoreCall
+from workers.web.routing import Call, RouteTable, StoreCall
 
-TAG = "articles"
+ROUTES = RouteTable("articles")
 
 
 class ArticlesRequest(RequestModel):
@@ -44,6 +44,7 @@ class TextAnswer(RootModel[StoredText]):
     """An article, a page or a file with its text; docs/export.md describes the fields."""
 
 
+@ROUTES.add("GET", "/api/articles", "Articles, newest first.")
 async def list_articles(call: StoreCall, asked: ArticlesRequest) -> ArticlesAnswer:
     """List articles, newest first."""
     services = call.services
@@ -60,6 +61,7 @@ async def list_articles(call: StoreCall, asked: ArticlesRequest) -> ArticlesAnsw
     return ArticlesAnswer(articles=list(page.articles), cursor=page.cursor)
 
 
+@ROUTES.add("GET", "/api/articles/{uid}", "One article with its text.")
 async def show_article(call: Call, asked: ArticleRequest) -> TextAnswer:
     """Return one article with its text, also by the uid of another URL of it."""
     services = call.services
@@ -67,25 +69,3 @@ async def show_article(call: Call, asked: ArticleRequest) -> TextAnswer:
     if text is None:
         raise NotFound(f"There is no article {asked.uid}. GET /api/items/why?url=… says what became of a URL.")
     return TextAnswer(text)
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/api/articles",
-        summary="Articles, newest first.",
-        tag=TAG,
-        request=ArticlesRequest,
-        handler=list_articles,
-        answer=ArticlesAnswer,
-    ),
-    Route(
-        method="GET",
-        path="/api/articles/{uid}",
-        summary="One article with its text.",
-        tag=TAG,
-        request=ArticleRequest,
-        handler=show_article,
-        answer=TextAnswer,
-    ),
-)

@@ -20,13 +20,14 @@ from workers.web.category_models import (
 )
 from workers.web.errors import ApiError
 from workers.web.models import NoParameters
-from workers.web.routing import Call, Route, StoreCall
+from workers.web.routing import Call, RouteTable, StoreCall
 
-TAG = "feeds"
+ROUTES = RouteTable("feeds")
 OPML = "text/x-opml"
 XML = "application/xml"
 
 
+@ROUTES.add("GET", "/api/categories", "All categories with the number of their feeds, links and articles.")
 async def list_categories(call: StoreCall, _: NoParameters) -> CategoriesAnswer:
     """List categories with the number of their feeds, links and articles."""
     subscriptions = call.services.context.subscriptions
@@ -35,6 +36,7 @@ async def list_categories(call: StoreCall, _: NoParameters) -> CategoriesAnswer:
     return CategoriesAnswer(categories=answers)
 
 
+@ROUTES.add("GET", "/api/categories/{name}", "One category.")
 async def show_category(call: Call, asked: CategoryRequest) -> CategoryAnswer:
     """Return one category."""
     subscriptions = call.services.context.subscriptions
@@ -47,6 +49,9 @@ async def _answer(call: StoreCall, name: str, feeds: int) -> CategoryAnswer:
     return CategoryAnswer(name=name, feeds=feeds, links=links, articles=articles)
 
 
+@ROUTES.add(
+    "POST", "/api/categories/{name}/poll", "Have all feeds of a category polled now by the ingestor.", fields_in="body"
+)
 async def poll_category(call: Call, asked: PollCategoryRequest) -> CategoryPollAnswer:
     """Make all feeds of a category due; a running ingestor polls them within a second."""
     services, context = call.services, call.services.context
@@ -58,12 +63,20 @@ async def poll_category(call: Call, asked: PollCategoryRequest) -> CategoryPollA
     )
 
 
+@ROUTES.add("GET", "/api/opml", "All subscriptions as OPML 2.0.", other_types=(OPML,))
 async def write_opml(call: Call, _: NoParameters) -> web.Response:
     """Return all subscriptions."""
     context = call.services.context
     return web.Response(body=await export_opml(context.subscriptions, context.feeds), content_type=OPML)
 
 
+@ROUTES.add(
+    "POST",
+    "/api/opml",
+    "Subscribe to the feeds of an OPML document; its folders become categories.",
+    body_type=XML,
+    other_body_types=("text/xml", OPML),
+)
 async def read_opml(call: Call, asked: OpmlRequest) -> OpmlAnswer:
     """Subscribe to the feeds of a document."""
     if not call.body.strip():
@@ -71,56 +84,3 @@ async def read_opml(call: Call, asked: OpmlRequest) -> OpmlAnswer:
     origin = f"api:{asked.name}" if asked.name else ""
     done = await import_opml(call.services.context.subscriptions, call.body, origin=origin)
     return OpmlAnswer(added=done.added, removed=done.removed, refused=[redact(url) for url in done.refused])
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/api/categories",
-        summary="All categories with the number of their feeds, links and articles.",
-        tag=TAG,
-        request=NoParameters,
-        handler=list_categories,
-        answer=CategoriesAnswer,
-    ),
-    Route(
-        method="GET",
-        path="/api/categories/{name}",
-        summary="One category.",
-        tag=TAG,
-        request=CategoryRequest,
-        handler=show_category,
-        answer=CategoryAnswer,
-    ),
-    Route(
-        method="POST",
-        path="/api/categories/{name}/poll",
-        summary="Have all feeds of a category polled now by the ingestor.",
-        tag=TAG,
-        request=PollCategoryRequest,
-        handler=poll_category,
-        answer=CategoryPollAnswer,
-        fields_in="body",
-    ),
-    Route(
-        method="GET",
-        path="/api/opml",
-        summary="All subscriptions as OPML 2.0.",
-        tag=TAG,
-        request=NoParameters,
-        handler=write_opml,
-        answer=None,
-        other_types=(OPML,),
-    ),
-    Route(
-        method="POST",
-        path="/api/opml",
-        summary="Subscribe to the feeds of an OPML document; its folders become categories.",
-        tag=TAG,
-        request=OpmlRequest,
-        handler=read_opml,
-        answer=OpmlAnswer,
-        body_type=XML,
-        other_body_types=("text/xml", OPML),
-    ),
-)

@@ -7,11 +7,18 @@ from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscription_sync import notes_on_files
 from core.registry.io.item_forgetter import removal_counts
 from workers.web.pace_models import CategoryChangeAnswer, DropCategoryRequest, RenameCategoryRequest
-from workers.web.routing import Call, Route
+from workers.web.routing import Call, RouteTable
 
-TAG = "feeds"
+ROUTES = RouteTable("feeds")
 
 
+@ROUTES.add(
+    "POST",
+    "/api/categories/{name}/rename",
+    "Rename a category with its feeds, links and articles; into an existing one merges them.",
+    fields_in="body",
+    seconds=None,
+)
 async def rename(call: Call, asked: RenameCategoryRequest) -> CategoryChangeAnswer:
     """Rename a category, or merge it into one that exists."""
     changes = _changes(call, dry_run=asked.dry_run)
@@ -19,6 +26,13 @@ async def rename(call: Call, asked: RenameCategoryRequest) -> CategoryChangeAnsw
     return _answer(call, changes, asked.name, asked.to, dry_run=asked.dry_run)
 
 
+@ROUTES.add(
+    "DELETE",
+    "/api/categories/{name}",
+    "Drop a category with its feeds and links, and the articles that no other category has.",
+    is_destructive=True,
+    seconds=None,
+)
 async def drop(call: Call, asked: DropCategoryRequest) -> CategoryChangeAnswer:
     """Drop a category."""
     changes = _changes(call, dry_run=asked.dry_run)
@@ -41,29 +55,3 @@ def _answer(call: Call, changes: CategoryChanges, name: str, new: str, *, dry_ru
         dry_run=dry_run,
         notes=notes_on_files(call.services.settings, name, counts.origins, new),
     )
-
-
-ROUTES = (
-    Route(
-        method="POST",
-        path="/api/categories/{name}/rename",
-        summary="Rename a category with its feeds, links and articles; into an existing one merges them.",
-        tag=TAG,
-        request=RenameCategoryRequest,
-        handler=rename,
-        answer=CategoryChangeAnswer,
-        fields_in="body",
-        seconds=None,
-    ),
-    Route(
-        method="DELETE",
-        path="/api/categories/{name}",
-        summary="Drop a category with its feeds and links, and the articles that no other category has.",
-        tag=TAG,
-        request=DropCategoryRequest,
-        handler=drop,
-        answer=CategoryChangeAnswer,
-        is_destructive=True,
-        seconds=None,
-    ),
-)

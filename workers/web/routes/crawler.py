@@ -18,12 +18,13 @@ from workers.web.crawl_page import crawl_page
 from workers.web.errors import ApiError, as_conflict
 from workers.web.job_models import Job
 from workers.web.job_stream import stream_jobs
-from workers.web.routing import EVENT_STREAM, HTML, Call, Route
+from workers.web.routing import EVENT_STREAM, HTML, Call, RouteTable
 
 NOTHING_CHANGED = "Nothing was changed."
 DRY_RUN_SECONDS = 600.0
 """Listing a site keeps to the gaps between requests."""
 Work = Callable[[Call, CrawlerRequest], Awaitable[CrawlerAnswer]]
+ROUTES = RouteTable("crawler")
 
 
 async def _answered(call: Call, asked: CrawlerRequest, work: Work) -> CrawlerAnswer | web.StreamResponse:
@@ -123,36 +124,24 @@ def _answer(action: str, asked: CrawlerRequest, message: str, **more: object) ->
     return CrawlerAnswer.model_validate({**fields, "message": message, **more})
 
 
-def _route(name: str, summary: str, work: Work) -> Route[CrawlerRequest]:
+def _add_route(name: str, summary: str, work: Work) -> None:
+    @ROUTES.add(
+        "POST", f"/v2/crawler/{name}", summary, other_types=(EVENT_STREAM, HTML), is_destructive=True, seconds=None
+    )
     async def handle(call: Call, asked: CrawlerRequest) -> CrawlerAnswer | web.StreamResponse:
         return await _answered(call, asked, work)
 
-    return Route(
-        method="POST",
-        path=f"/v2/crawler/{name}",
-        summary=summary,
-        tag="crawler",
-        request=CrawlerRequest,
-        handler=handle,
-        answer=CrawlerAnswer,
-        other_types=(EVENT_STREAM, HTML),
-        is_destructive=True,
-        seconds=None,
-    )
 
-
-ROUTES = (
-    _route("crawl", "Crawl a domain: list its sources, fetch what is new or changed, remove what is gone.", crawl),
-    _route(
-        "download_data",
-        "Download what SharePoint sources have. Web sites, folders and repositories are crawled: one step does it all.",
-        partial(crawl, step=StepName.DOWNLOAD),
-    ),
-    _route(
-        "process_data",
-        "Process what SharePoint sources have downloaded; check what others have, with mode=full read it again.",
-        process_data,
-    ),
-    _route("embed_data", "Embed the files of SharePoint sources, and the texts of others that wait.", embed_data),
-    _route("cleanup_metadata", "Clean files_metadata.json, which only SharePoint sources have.", cleanup_metadata),
+_add_route("crawl", "Crawl a domain: list its sources, fetch what is new or changed, remove what is gone.", crawl)
+_add_route(
+    "download_data",
+    "Download what SharePoint sources have. Web sites, folders and repositories are crawled: one step does it all.",
+    partial(crawl, step=StepName.DOWNLOAD),
 )
+_add_route(
+    "process_data",
+    "Process what SharePoint sources have downloaded; check what others have, with mode=full read it again.",
+    process_data,
+)
+_add_route("embed_data", "Embed the files of SharePoint sources, and the texts of others that wait.", embed_data)
+_add_route("cleanup_metadata", "Clean files_metadata.json, which only SharePoint sources have.", cleanup_metadata)

@@ -14,9 +14,9 @@ from core.search.io.index_rebuild import IndexRebuild, RebuildTarget
 from workers.web.errors import as_conflict
 from workers.web.job_models import Job
 from workers.web.models import AnswerModel, Name, RequestModel
-from workers.web.routing import Call, Route, StoreCall
+from workers.web.routing import Call, RouteTable, StoreCall
 
-TAG = "indexing"
+ROUTES = RouteTable("indexing")
 
 
 class AddUrlRequest(RequestModel):
@@ -97,6 +97,30 @@ class RebuildAnswer(AnswerModel):
     would_change: dict[str, int] | None = Field(description="Of a dry run.")
 
 
+@ROUTES.add(
+    "POST",
+    "/api/AddUrlDocument",
+    "Add a URL; one that is known is checked now.",
+    description="Without a category or a domain it is a single page of the source `urls`. What the fetcher or the "
+    "scope of the domain would refuse is refused with the reason.",
+    fields_in="body",
+)
+async def add_url(call: StoreCall, asked: AddUrlRequest) -> AddUrlAnswer:
+    """Register a URL and send a job for it."""
+    services = call.services
+    adder = UrlAdder(services.settings, services.client, services.keys)
+    added = await adder.add(asked.url, category=asked.category, domain=asked.domain, force=asked.force)
+    return AddUrlAnswer(**asdict(added))
+
+
+@ROUTES.add(
+    "POST",
+    "/api/RebuildIndex",
+    "Rebuild the due sets or all chunks, as a run.",
+    description="Search answers all the time: new chunks are built beside the live ones and swapped page by page.",
+    fields_in="body",
+    is_destructive=True,
+)
 async def rebuild_index(call: Call, asked: RebuildRequest) -> RebuildAnswer:
     """Start a rebuild, or count what it would change."""
     services = call.services
@@ -108,14 +132,7 @@ async def rebuild_index(call: Call, asked: RebuildRequest) -> RebuildAnswer:
     return RebuildAnswer(job=Job.of(run), would_change=None)
 
 
-async def add_url(call: StoreCall, asked: AddUrlRequest) -> AddUrlAnswer:
-    """Register a URL and send a job for it."""
-    services = call.services
-    adder = UrlAdder(services.settings, services.client, services.keys)
-    added = await adder.add(asked.url, category=asked.category, domain=asked.domain, force=asked.force)
-    return AddUrlAnswer(**asdict(added))
-
-
+@ROUTES.add("POST", "/api/ReindexItem", "Check items now, or read them again with force.", fields_in="body")
 async def reindex(call: Call, asked: ReindexItemRequest) -> ReindexItemAnswer:
     """Make items due and send the first jobs, or only count them."""
     services = call.services
@@ -152,41 +169,3 @@ def _request(asked: ReindexItemRequest) -> ReindexRequest:
         all=asked.all,
         force=asked.force,
     )
-
-
-ROUTES = (
-    Route(
-        method="POST",
-        path="/api/AddUrlDocument",
-        summary="Add a URL; one that is known is checked now.",
-        description="Without a category or a domain it is a single page of the source `urls`. What the fetcher or the "
-        "scope of the domain would refuse is refused with the reason.",
-        tag=TAG,
-        request=AddUrlRequest,
-        handler=add_url,
-        answer=AddUrlAnswer,
-        fields_in="body",
-    ),
-    Route(
-        method="POST",
-        path="/api/RebuildIndex",
-        summary="Rebuild the due sets or all chunks, as a run.",
-        description="Search answers all the time: new chunks are built beside the live ones and swapped page by page.",
-        tag=TAG,
-        request=RebuildRequest,
-        handler=rebuild_index,
-        answer=RebuildAnswer,
-        fields_in="body",
-        is_destructive=True,
-    ),
-    Route(
-        method="POST",
-        path="/api/ReindexItem",
-        summary="Check items now, or read them again with force.",
-        tag=TAG,
-        request=ReindexItemRequest,
-        handler=reindex,
-        answer=ReindexItemAnswer,
-        fields_in="body",
-    ),
-)

@@ -15,9 +15,9 @@ from workers.web.domain_files import take_up_domain
 from workers.web.errors import as_conflict
 from workers.web.job_models import ApprovalAnswer, DomainJobs, Job
 from workers.web.models import DomainId, RequestModel, SourceName
-from workers.web.routing import Call, Route
+from workers.web.routing import Call, RouteTable
 
-TAG = "domains"
+ROUTES = RouteTable("domains")
 
 
 class DomainRequest(RequestModel):
@@ -26,6 +26,7 @@ class DomainRequest(RequestModel):
     id: DomainId
 
 
+@ROUTES.add("GET", "/v2/domains/{id}/state", "The unified state of a domain: job, crawl, processing, metrics.")
 async def show_state(call: Call, asked: DomainRequest) -> KbState:
     """Return the unified state of a domain."""
     services = call.services
@@ -33,16 +34,24 @@ async def show_state(call: Call, asked: DomainRequest) -> KbState:
     return await KbStateStore(services.client, services.keys).require(asked.id, await connect.now(services.client))
 
 
+@ROUTES.add(
+    "POST",
+    "/v2/domains/{id}/pause",
+    "Pause everything of a domain, also what would start later, until it is resumed.",
+    is_destructive=True,
+)
 async def pause_domain(call: Call, asked: DomainRequest) -> DomainJobs:
     """Pause everything of a domain."""
     return await _changed(call, call.services.run_control.pause_domain, asked)
 
 
+@ROUTES.add("POST", "/v2/domains/{id}/resume", "Go on with everything of a domain.", is_destructive=True)
 async def resume_domain(call: Call, asked: DomainRequest) -> DomainJobs:
     """Resume everything of a domain."""
     return await _changed(call, call.services.run_control.resume_domain, asked)
 
 
+@ROUTES.add("POST", "/v2/domains/{id}/cancel", "Cancel the runs of a domain; what is done stays.", is_destructive=True)
 async def cancel_domain(call: Call, asked: DomainRequest) -> DomainJobs:
     """Cancel the runs of a domain."""
     return await _changed(call, call.services.run_control.cancel_domain, asked)
@@ -54,6 +63,12 @@ class ApproveRequest(DomainRequest):
     source_id: SourceName | None = Field(default=None, description="Only those of this source.")
 
 
+@ROUTES.add(
+    "POST",
+    "/v2/domains/{id}/approve",
+    "Approve what the loss guard has stopped: remove it, now and within a day, by a crawl that begins now.",
+    is_destructive=True,
+)
 async def approve_removals(call: Call, asked: ApproveRequest) -> ApprovalAnswer:
     """Let a domain lose more than the loss guard lets it, for a day, and crawl it."""
     services = call.services
@@ -69,56 +84,3 @@ async def _changed(call: Call, change: Callable[[str], Awaitable[list[Run]]], as
     with as_conflict():
         runs = await change(asked.id)
     return DomainJobs(domain_id=asked.id, jobs=[Job.of(run) for run in runs])
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/v2/domains/{id}/state",
-        summary="The unified state of a domain: job, crawl, processing, metrics.",
-        tag=TAG,
-        request=DomainRequest,
-        handler=show_state,
-        answer=KbState,
-    ),
-    Route(
-        method="POST",
-        path="/v2/domains/{id}/pause",
-        summary="Pause everything of a domain, also what would start later, until it is resumed.",
-        tag=TAG,
-        request=DomainRequest,
-        handler=pause_domain,
-        answer=DomainJobs,
-        is_destructive=True,
-    ),
-    Route(
-        method="POST",
-        path="/v2/domains/{id}/resume",
-        summary="Go on with everything of a domain.",
-        tag=TAG,
-        request=DomainRequest,
-        handler=resume_domain,
-        answer=DomainJobs,
-        is_destructive=True,
-    ),
-    Route(
-        method="POST",
-        path="/v2/domains/{id}/cancel",
-        summary="Cancel the runs of a domain; what is done stays.",
-        tag=TAG,
-        request=DomainRequest,
-        handler=cancel_domain,
-        answer=DomainJobs,
-        is_destructive=True,
-    ),
-    Route(
-        method="POST",
-        path="/v2/domains/{id}/approve",
-        summary="Approve what the loss guard has stopped: remove it, now and within a day, by a crawl that begins now.",
-        tag=TAG,
-        request=ApproveRequest,
-        handler=approve_removals,
-        answer=ApprovalAnswer,
-        is_destructive=True,
-    ),
-)

@@ -29,11 +29,12 @@ from workers.web.domain_models import (
 )
 from workers.web.errors import ApiError
 from workers.web.models import NoParameters
-from workers.web.routing import JSON, Call, Route, StoreCall
+from workers.web.routing import JSON, Call, RouteTable, StoreCall
 
-TAG = "domains"
+ROUTES = RouteTable("domains")
 
 
+@ROUTES.add("GET", "/v2/domains", "All domains with their sources.")
 async def list_domains(call: StoreCall, _: NoParameters) -> DomainsAnswer:
     """List all domains with their sources."""
     problems = await take_up(call).all()
@@ -41,6 +42,7 @@ async def list_domains(call: StoreCall, _: NoParameters) -> DomainsAnswer:
     return DomainsAnswer(domains=domains, problems=problems)
 
 
+@ROUTES.add("GET", "/v2/domains/{id}", "One domain with its configuration and sources.")
 async def show_domain(call: Call, asked: OneDomainRequest) -> DomainDetailsAnswer:
     """Return one domain with its configuration."""
     services = call.services
@@ -50,6 +52,12 @@ async def show_domain(call: Call, asked: OneDomainRequest) -> DomainDetailsAnswe
     return DomainDetailsAnswer(domain=overview, config=field_parsing.mapping(domain.config))
 
 
+@ROUTES.add(
+    "GET",
+    "/v2/domains/{id}/report",
+    "The last runs of a domain, what it refused, what is in error.",
+    other_types=(JSON,),
+)
 async def show_report(call: Call, asked: OneDomainRequest) -> web.Response:
     """Return the last runs of a domain, what it refused, and what is in error."""
     await take_up_domain(call, asked.id)
@@ -57,12 +65,22 @@ async def show_report(call: Call, asked: OneDomainRequest) -> web.Response:
     return web.json_response(report_json(report))
 
 
+@ROUTES.add(
+    "POST",
+    "/v2/domains",
+    "Add a domain.",
+    description="The body is a domain.json. A folder is only taken below FOLDER_ROOTS: elsewhere only the "
+    "command of a person on this machine may name one.",
+    request=PutDomainRequest,
+    fields_in="body",
+)
 async def create_domain(call: Call, asked: DomainBody) -> PutDomainAnswer:
     """Add a domain that is not there yet."""
     await refuse_known(call, asked.id, f"PUT /v2/domains/{asked.id} changes it.")
     return await put_domain(call, asked)
 
 
+@ROUTES.add("POST", "/v2/quick_domains", "Add a domain of one source, by an address or a folder.", fields_in="body")
 async def create_quick_domain(call: Call, asked: QuickDomainRequest) -> PutDomainAnswer:
     """Add a domain of one source."""
     services = call.services
@@ -78,6 +96,15 @@ async def refuse_known(call: Call, domain_id: str, hint: str) -> None:
         raise ApiError(409, "conflict", f"There is a domain {domain_id} already.", hint)
 
 
+@ROUTES.add(
+    "PUT",
+    "/v2/domains/{id}",
+    "Add a domain, or give it another configuration.",
+    request=PutDomainRequest,
+    fields_in="body",
+    is_destructive=True,
+    seconds=None,
+)
 async def put_domain(call: Call, asked: DomainBody) -> PutDomainAnswer:
     """Add a domain, or give it another configuration; sources that it no longer has go with their items."""
     fields = asked.model_dump(mode="json", exclude_unset=True)
@@ -97,6 +124,7 @@ async def store_domain(call: Call, domain: Domain) -> PutDomainAnswer:
     )
 
 
+@ROUTES.add("DELETE", "/v2/domains/{id}", "Remove a domain with all its items.", is_destructive=True, seconds=None)
 async def delete_domain(call: Call, asked: RemoveDomainRequest) -> RemovalAnswer:
     """Remove a domain with its sources and all items that no other source lists."""
     services = call.services
@@ -107,80 +135,3 @@ async def delete_domain(call: Call, asked: RemoveDomainRequest) -> RemovalAnswer
         removed=removal_counts(counts),
         comes_back_by=sorted(counts.comes_back_by),
     )
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/v2/domains",
-        summary="All domains with their sources.",
-        tag=TAG,
-        request=NoParameters,
-        handler=list_domains,
-        answer=DomainsAnswer,
-    ),
-    Route(
-        method="POST",
-        path="/v2/domains",
-        summary="Add a domain.",
-        description="The body is a domain.json. A folder is only taken below FOLDER_ROOTS: elsewhere only the "
-        "command of a person on this machine may name one.",
-        tag=TAG,
-        request=PutDomainRequest,
-        handler=create_domain,
-        answer=PutDomainAnswer,
-        fields_in="body",
-    ),
-    Route(
-        method="POST",
-        path="/v2/quick_domains",
-        summary="Add a domain of one source, by an address or a folder.",
-        tag=TAG,
-        request=QuickDomainRequest,
-        handler=create_quick_domain,
-        answer=PutDomainAnswer,
-        fields_in="body",
-    ),
-    Route(
-        method="GET",
-        path="/v2/domains/{id}",
-        summary="One domain with its configuration and sources.",
-        tag=TAG,
-        request=OneDomainRequest,
-        handler=show_domain,
-        answer=DomainDetailsAnswer,
-    ),
-    Route(
-        method="PUT",
-        path="/v2/domains/{id}",
-        summary="Add a domain, or give it another configuration.",
-        tag=TAG,
-        request=PutDomainRequest,
-        handler=put_domain,
-        answer=PutDomainAnswer,
-        fields_in="body",
-        is_destructive=True,
-        seconds=None,
-    ),
-    Route(
-        method="DELETE",
-        path="/v2/domains/{id}",
-        summary="Remove a domain with all its items.",
-        tag=TAG,
-        request=RemoveDomainRequest,
-        handler=delete_domain,
-        answer=RemovalAnswer,
-        is_destructive=True,
-        seconds=None,
-    ),
-    Route(
-        method="GET",
-        path="/v2/domains/{id}/report",
-        summary="The last runs of a domain, what it refused, what is in error.",
-        tag=TAG,
-        request=OneDomainRequest,
-        handler=show_report,
-        answer=None,
-        other_types=(JSON,),
-    ),
-)

@@ -11,9 +11,9 @@ from core.feeds.io.failed_entries import FailedEntry
 from core.feeds.io.failure_list import FailureFilter, FailureList, FailurePage
 from core.urls.secrets import redact
 from workers.web.models import AnswerModel, Limit, Name, Offset, RequestModel
-from workers.web.routing import Call, Route
+from workers.web.routing import Call, RouteTable
 
-TAG = "articles"
+ROUTES = RouteTable("articles")
 
 
 class FailuresRequest(RequestModel):
@@ -69,6 +69,7 @@ class RetriedAnswer(AnswerModel):
     links: int = Field(description="The next run of the canonical fetcher tries them.")
 
 
+@ROUTES.add("GET", "/api/failures", "Links that gave no article, newest first, with counts by code and host.")
 async def list_failures(call: Call, asked: FailuresRequest) -> FailuresAnswer:
     """List links that gave no article."""
     page = await read_page(call, asked)
@@ -93,6 +94,7 @@ def _answer(entry: FailedEntry) -> FailureAnswer:
     return FailureAnswer.model_validate({"uid": entry.uid, **entry.to_json()})
 
 
+@ROUTES.add("POST", "/api/failures/retry", "Try a failed link again, or all of a code or of a host.", fields_in="body")
 async def retry_failures(call: Call, asked: RetryFailuresRequest) -> RetriedAnswer:
     """Try links again."""
     failures = FailureList(call.services.client, call.services.keys)
@@ -104,26 +106,3 @@ async def retry_failures(call: Call, asked: RetryFailuresRequest) -> RetriedAnsw
         what = redact(asked.uid or asked.code or asked.host)
         raise NotFound(f"No link has failed that way: {what}. GET /api/failures lists those that have.")
     return RetriedAnswer(links=count)
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/api/failures",
-        summary="Links that gave no article, newest first, with counts by code and host.",
-        tag=TAG,
-        request=FailuresRequest,
-        handler=list_failures,
-        answer=FailuresAnswer,
-    ),
-    Route(
-        method="POST",
-        path="/api/failures/retry",
-        summary="Try a failed link again, or all of a code or of a host.",
-        tag=TAG,
-        request=RetryFailuresRequest,
-        handler=retry_failures,
-        answer=RetriedAnswer,
-        fields_in="body",
-    ),
-)

@@ -9,13 +9,19 @@ from core.urls.secrets import redact
 from workers.web.errors import ApiError
 from workers.web.feed_models import FeedAnswer, PollAnswer, PollFeedRequest, SetFeedRequest
 from workers.web.routes.feeds import feed_answer, feed_options, require_feed
-from workers.web.routing import Call, Route
+from workers.web.routing import Call, RouteTable
 
-TAG = "feeds"
+ROUTES = RouteTable("feeds")
 POLL_SECONDS = 300.0
 """A poll waits for its turn at the host, and for a slow server."""
 
 
+@ROUTES.add(
+    "PUT",
+    "/api/feeds/{id}",
+    "Set how often a feed is polled, and the gap between requests to its host.",
+    fields_in="body",
+)
 async def set_options(call: Call, asked: SetFeedRequest) -> FeedAnswer:
     """Set how often a feed is polled."""
     url, categories = await require_feed(call, asked.id)
@@ -24,6 +30,13 @@ async def set_options(call: Call, asked: SetFeedRequest) -> FeedAnswer:
     return await feed_answer(call, url, categories)
 
 
+@ROUTES.add(
+    "POST",
+    "/api/feeds/{id}/poll",
+    "Poll a feed now, beside a running ingestor.",
+    fields_in="body",
+    seconds=POLL_SECONDS,
+)
 async def poll(call: Call, asked: PollFeedRequest) -> PollAnswer:
     """Poll a feed now, in this process, and say what came of it."""
     url, _ = await require_feed(call, asked.id)
@@ -35,28 +48,3 @@ async def poll(call: Call, asked: PollFeedRequest) -> PollAnswer:
         {name: report[name] for name in PollAnswer.model_fields}
         | {"url": redact(url), "end": str(report["end"]), "reason": redact(report["reason"])}
     )
-
-
-ROUTES = (
-    Route(
-        method="PUT",
-        path="/api/feeds/{id}",
-        summary="Set how often a feed is polled, and the gap between requests to its host.",
-        tag=TAG,
-        request=SetFeedRequest,
-        handler=set_options,
-        answer=FeedAnswer,
-        fields_in="body",
-    ),
-    Route(
-        method="POST",
-        path="/api/feeds/{id}/poll",
-        summary="Poll a feed now, beside a running ingestor.",
-        tag=TAG,
-        request=PollFeedRequest,
-        handler=poll,
-        answer=PollAnswer,
-        fields_in="body",
-        seconds=POLL_SECONDS,
-    ),
-)

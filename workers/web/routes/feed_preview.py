@@ -21,11 +21,19 @@ from workers.web.feed_preview_models import (
 )
 from workers.web.routes.feed_control import POLL_SECONDS
 from workers.web.routes.feeds import no_feed, require_feed
-from workers.web.routing import Route, StoreCall
+from workers.web.routing import RouteTable, StoreCall
 
-TAG = "feeds"
+ROUTES = RouteTable("feeds")
 
 
+@ROUTES.add(
+    "POST",
+    "/api/feed_preview",
+    "What a subscription would bring: its feed, the first entries, what is new, what would be refused.",
+    fields_in="body",
+    description="Nothing is stored but when the host was asked, and its robots.txt.",
+    seconds=POLL_SECONDS,
+)
 async def preview(call: StoreCall, asked: PreviewFeedRequest) -> PreviewFeedAnswer:
     """Return what a subscription would bring."""
     try:
@@ -54,6 +62,11 @@ async def preview(call: StoreCall, asked: PreviewFeedRequest) -> PreviewFeedAnsw
     )
 
 
+@ROUTES.add(
+    "GET",
+    "/api/feeds/{id}/entries",
+    "The entries of a feed's last body with their articles, and those that gave none, with the reason.",
+)
 async def list_entries(call: StoreCall, asked: FeedEntriesRequest) -> FeedEntriesAnswer:
     """Return the entries of a feed's last body, and those that gave no article."""
     client, keys = call.services.client, call.services.keys
@@ -66,28 +79,3 @@ async def list_entries(call: StoreCall, asked: FeedEntriesRequest) -> FeedEntrie
         ],
         failed=[FailedEntryAnswer.model_validate(one.to_json()) for one in failed],
     )
-
-
-ROUTES = (
-    Route(
-        method="POST",
-        path="/api/feed_preview",
-        summary="What a subscription would bring: its feed, the first entries, what is new, what would be refused.",
-        tag=TAG,
-        request=PreviewFeedRequest,
-        handler=preview,
-        answer=PreviewFeedAnswer,
-        fields_in="body",
-        description="Nothing is stored but when the host was asked, and its robots.txt.",
-        seconds=POLL_SECONDS,
-    ),
-    Route(
-        method="GET",
-        path="/api/feeds/{id}/entries",
-        summary="The entries of a feed's last body with their articles, and those that gave none, with the reason.",
-        tag=TAG,
-        request=FeedEntriesRequest,
-        handler=list_entries,
-        answer=FeedEntriesAnswer,
-    ),
-)

@@ -28,11 +28,12 @@ from workers.web.feed_models import (
     RemoveFeedAnswer,
     RemoveFeedRequest,
 )
-from workers.web.routing import Call, Route, StoreCall
+from workers.web.routing import Call, RouteTable, StoreCall
 
-TAG = "feeds"
+ROUTES = RouteTable("feeds")
 
 
+@ROUTES.add("GET", "/api/feeds", "All feeds with their health, or those of a category, of a health, with some words.")
 async def list_feeds(call: StoreCall, asked: FeedsRequest) -> FeedsAnswer:
     """List feeds with their health, by address."""
     services, context = call.services, call.services.context
@@ -45,6 +46,7 @@ async def list_feeds(call: StoreCall, asked: FeedsRequest) -> FeedsAnswer:
     return FeedsAnswer(total=page.total, by_health=dict(page.by_health), by_category=by_category, feeds=answers)
 
 
+@ROUTES.add("GET", "/api/feeds/{id}", "How one feed is, and why nothing comes from it.")
 async def show_feed(call: Call, asked: FeedRequest) -> FeedAnswer:
     """Return how one feed is."""
     return await feed_answer(call, *await require_feed(call, asked.id))
@@ -77,6 +79,7 @@ def feed_options(call: StoreCall) -> FeedOptions:
     return FeedOptions(call.services.client, call.services.keys, call.services.settings)
 
 
+@ROUTES.add("POST", "/api/feeds", "Subscribe to a feed, or to the feed of a site.", fields_in="body")
 async def subscribe(call: Call, asked: AddFeedRequest) -> AddFeedAnswer:
     """Subscribe to a feed, or to the feed of a site."""
     try:
@@ -99,6 +102,13 @@ def no_feed(none: NoFeedThere) -> ApiError:
     return ApiError(422, "no_feed", str(none), f"The site has others: {others}." if others else "")
 
 
+@ROUTES.add(
+    "DELETE",
+    "/api/feeds/{id}",
+    "Unsubscribe from a feed; what it has brought stays, unless it is to be forgotten too.",
+    is_destructive=True,
+    seconds=None,
+)
 async def unsubscribe(call: Call, asked: RemoveFeedRequest) -> RemoveFeedAnswer:
     """Unsubscribe from a feed; with `forget`, its own links and articles go too."""
     services = call.services
@@ -113,46 +123,3 @@ async def unsubscribe(call: Call, asked: RemoveFeedRequest) -> RemoveFeedAnswer:
     if is_in_feed_file(services.settings.feeds_file, url):
         note = "FEEDS_FILE still lists it and adds it again; delete its line there too."
     return RemoveFeedAnswer(url=redact(url), categories=categories, removed=removed, dry_run=asked.dry_run, note=note)
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/api/feeds",
-        summary="All feeds with their health, or those of a category, of a health, with some words.",
-        tag=TAG,
-        request=FeedsRequest,
-        handler=list_feeds,
-        answer=FeedsAnswer,
-    ),
-    Route(
-        method="POST",
-        path="/api/feeds",
-        summary="Subscribe to a feed, or to the feed of a site.",
-        tag=TAG,
-        request=AddFeedRequest,
-        handler=subscribe,
-        answer=AddFeedAnswer,
-        fields_in="body",
-    ),
-    Route(
-        method="GET",
-        path="/api/feeds/{id}",
-        summary="How one feed is, and why nothing comes from it.",
-        tag=TAG,
-        request=FeedRequest,
-        handler=show_feed,
-        answer=FeedAnswer,
-    ),
-    Route(
-        method="DELETE",
-        path="/api/feeds/{id}",
-        summary="Unsubscribe from a feed; what it has brought stays, unless it is to be forgotten too.",
-        tag=TAG,
-        request=RemoveFeedRequest,
-        handler=unsubscribe,
-        answer=RemoveFeedAnswer,
-        is_destructive=True,
-        seconds=None,
-    ),
-)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Literal, TypeVar
+from functools import partial
+from typing import Annotated, Literal
 
 from aiohttp import web
 from pydantic import Field
@@ -20,16 +20,16 @@ from workers.web.feed_response import base_url, feed_response, self_url
 from workers.web.feed_token import feed_token
 from workers.web.models import AnswerModel, NoParameters, RequestModel
 from workers.web.routes.search import EXAMPLE, query_arguments
-from workers.web.routing import Call, Route
+from workers.web.routing import Call, RouteTable
 from workers.web.search_models import SearchFilters
 
-R = TypeVar("R", bound=RequestModel)
-FeedHandler = Callable[[Call, R], Awaitable[web.Response]]
-TAG = "feeds out"
+ROUTES = RouteTable("feeds out")
 MOST_ENTRIES = 500
 Format = Annotated[Literal["rss", "atom", "json"], Field(description="RSS 2.0, Atom 1.0 or JSON Feed 1.1.")]
 Entries = Annotated[int, Field(ge=1, le=MOST_ENTRIES, description="At most so many, the newest.")]
 Token = Annotated[str, Field(max_length=200, description="With API_TOKEN: what GET /api/feeds_token returns.")]
+_feed = partial(ROUTES.add, "GET", other_types=tuple(MEDIA_TYPES.values()), takes_feed_token=True)
+"""A feed, which readers ask for with the token in its address."""
 VALIDATORS = "With ETag and Last-Modified: who has it already gets 304."
 
 
@@ -67,14 +67,17 @@ class FeedTokenAnswer(AnswerModel):
     token: str = Field(description="For `?token=` of the addresses below /feeds/; empty: no API_TOKEN is set.")
 
 
-async def show_category(call: Call, asked: CategoryFeedRequest) -> web.Response:
-    """Return the newest articles of a category."""
-    category = await call.services.context.subscriptions.require_category(asked.category)
-    entries = await _articles(call).newest(category, asked.limit)
-    description = f"The newest articles of the category {category}, republished by Freshet."
-    return await _answer(call, asked.format, category, category, description, entries)
+@ROUTES.add("GET", "/api/feeds_token", "The token that feed readers put into the addresses of republished feeds.")
+async def show_feed_token(call: Call, _: NoParameters) -> FeedTokenAnswer:
+    """Return the token of feeds to who has that of the API."""
+    return FeedTokenAnswer(token=feed_token(call.services.settings))
 
 
+@_feed(
+    "/feeds/failures.{format}",
+    "The feeds that broke, each with why and since when, as RSS, Atom or JSON Feed.",
+    description=f"An entry for each break; a feed that works again leaves. {VALIDATORS}",
+)
 async def show_failures(call: Call, asked: FailuresFeedRequest) -> web.Response:
     """Return the feeds that broke, those that broke last first."""
     newest = await BrokenFeeds(call.services.client, call.services.keys).newest(asked.limit)
@@ -87,6 +90,11 @@ async def show_failures(call: Call, asked: FailuresFeedRequest) -> web.Response:
     return await _answer(call, asked.format, "failures", "Broken feeds", description, entries)
 
 
+@_feed(
+    "/feeds/search.{format}",
+    "A saved search as RSS, Atom or JSON Feed: its best answers, newest first.",
+    description=f"The filters are those of /api/Search. {VALIDATORS}",
+)
 async def show_search(call: Call, asked: SearchFeedRequest) -> web.Response:
     """Return what a search finds."""
     services = call.services
@@ -98,9 +106,17 @@ async def show_search(call: Call, asked: SearchFeedRequest) -> web.Response:
     return await _answer(call, asked.format, name, f"Search: {asked.q}", description, entries)
 
 
-async def show_feed_token(call: Call, _: NoParameters) -> FeedTokenAnswer:
-    """Return the token of feeds to who has that of the API."""
-    return FeedTokenAnswer(token=feed_token(call.services.settings))
+@_feed(
+    "/feeds/{category}.{format}",
+    "The newest articles of a category with their texts, as RSS, Atom or JSON Feed.",
+    description=f"Copies of an article that the category has already are left out. {VALIDATORS}",
+)
+async def show_category(call: Call, asked: CategoryFeedRequest) -> web.Response:
+    """Return the newest articles of a category."""
+    category = await call.services.context.subscriptions.require_category(asked.category)
+    entries = await _articles(call).newest(category, asked.limit)
+    description = f"The newest articles of the category {category}, republished by Freshet."
+    return await _answer(call, asked.format, category, category, description, entries)
 
 
 def _articles(call: Call) -> PublishedArticles:
@@ -120,53 +136,3 @@ async def _answer(
         hub_url=call.services.settings.websub_hub,
     )
     return await feed_response(call.http, feed, FeedFormat(ending))
-
-
-def _feed_route(path: str, request: type[R], handler: FeedHandler[R], summary: str, description: str) -> Route[R]:
-    """Return the route of a feed, which readers ask for with the token in its address."""
-    return Route(
-        method="GET",
-        path=path,
-        summary=summary,
-        description=f"{description} {VALIDATORS}",
-        tag=TAG,
-        request=request,
-        handler=handler,
-        answer=None,
-        other_types=tuple(MEDIA_TYPES.values()),
-        takes_feed_token=True,
-    )
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/api/feeds_token",
-        summary="The token that feed readers put into the addresses of republished feeds.",
-        tag=TAG,
-        request=NoParameters,
-        handler=show_feed_token,
-        answer=FeedTokenAnswer,
-    ),
-    _feed_route(
-        "/feeds/failures.{format}",
-        FailuresFeedRequest,
-        show_failures,
-        "The feeds that broke, each with why and since when, as RSS, Atom or JSON Feed.",
-        "An entry for each break; a feed that works again leaves.",
-    ),
-    _feed_route(
-        "/feeds/search.{format}",
-        SearchFeedRequest,
-        show_search,
-        "A saved search as RSS, Atom or JSON Feed: its best answers, newest first.",
-        "The filters are those of /api/Search.",
-    ),
-    _feed_route(
-        "/feeds/{category}.{format}",
-        CategoryFeedRequest,
-        show_category,
-        "The newest articles of a category with their texts, as RSS, Atom or JSON Feed.",
-        "Copies of an article that the category has already are left out.",
-    ),
-)

@@ -13,9 +13,10 @@ from core.runtime import health, metrics
 from core.runtime.health import HealthReport, HealthStatus
 from core.settings import VERSION
 from workers.web.models import AnswerModel, NoParameters
-from workers.web.routing import JSON, Call, Route
+from workers.web.routing import JSON, Call, RouteTable
 
 TEXT = "text/plain"
+ROUTES = RouteTable("operation")
 
 
 class HealthAnswer(AnswerModel):
@@ -36,6 +37,16 @@ class HealthAnswer(AnswerModel):
     paused_scopes: int = Field(description="How much is paused: kinds, domains and sources.")
 
 
+@ROUTES.add(
+    "GET",
+    "/health",
+    "Whether the store, the processes and the workers are there, and how late they are.",
+    description="200 while work is done; 503 when Redis does not answer, or what is due is 15 minutes late and "
+    "nobody is alive who could do it. Needs no token, and names no host, URL or item.",
+    answer=HealthAnswer,
+    statuses=(200, 503),
+    is_public=True,
+)
 async def show_health(call: Call, _: NoParameters) -> web.Response:
     """Return 200 while work is done, and 503 when the store is away or what is due is late and nobody does it."""
     try:
@@ -53,34 +64,8 @@ def _answer(report: HealthReport) -> HealthAnswer:
     )
 
 
+@ROUTES.add("GET", "/metrics", "Metrics in the text format of Prometheus.", other_types=(TEXT,))
 async def show_metrics(call: Call, _: NoParameters) -> web.Response:
     """Return the metrics in the text format of Prometheus."""
     values = await call.services.monitor.metrics()
     return web.Response(body=metrics.exposition(values), headers={"Content-Type": CONTENT_TYPE_LATEST})
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/health",
-        summary="Whether the store, the processes and the workers are there, and how late they are.",
-        description="200 while work is done; 503 when Redis does not answer, or what is due is 15 minutes late and "
-        "nobody is alive who could do it. Needs no token, and names no host, URL or item.",
-        tag="operation",
-        request=NoParameters,
-        handler=show_health,
-        answer=HealthAnswer,
-        statuses=(200, 503),
-        is_public=True,
-    ),
-    Route(
-        method="GET",
-        path="/metrics",
-        summary="Metrics in the text format of Prometheus.",
-        tag="operation",
-        request=NoParameters,
-        handler=show_metrics,
-        answer=None,
-        other_types=(TEXT,),
-    ),
-)

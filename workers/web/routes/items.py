@@ -20,11 +20,12 @@ from workers.web.item_models import (
     WhyAnswer,
     WhyRequest,
 )
-from workers.web.routing import Call, Route, StoreCall
+from workers.web.routing import Call, RouteTable, StoreCall
 
-TAG = "items"
+ROUTES = RouteTable("items")
 
 
+@ROUTES.add("GET", "/api/items", "Items of the registry by status, source, domain or host.")
 async def list_items(call: Call, asked: ItemsRequest) -> ItemsAnswer:
     """List items page by page."""
     services = call.services
@@ -55,14 +56,7 @@ def _answer(item: ListedItem) -> ItemAnswer:
     return ItemAnswer(**values.pop("verification"), **values)
 
 
-async def show_item(call: Call, asked: ItemRequest) -> ItemDetailsAnswer:
-    """Return an item with its record, sources, text in short and chunks."""
-    services = call.services
-    reader = ItemDetailsReader(services.client, services.keys, services.settings.tracking_param_prefixes)
-    values = asdict(await reader.require(asked.id))
-    return ItemDetailsAnswer(**values.pop("verification"), **values)
-
-
+@ROUTES.add("GET", "/api/items/why", "Why a URL is there, or not: who lists it, what became of it, what happens next.")
 async def explain(call: StoreCall, asked: WhyRequest) -> WhyAnswer:
     """Return the whole trail of a URL; nothing is changed or requested."""
     services = call.services
@@ -71,32 +65,10 @@ async def explain(call: StoreCall, asked: WhyRequest) -> WhyAnswer:
     return WhyAnswer.model_validate(trail.to_json())
 
 
-ROUTES = (
-    Route(
-        method="GET",
-        path="/api/items",
-        summary="Items of the registry by status, source, domain or host.",
-        tag=TAG,
-        request=ItemsRequest,
-        handler=list_items,
-        answer=ItemsAnswer,
-    ),
-    Route(
-        method="GET",
-        path="/api/items/why",
-        summary="Why a URL is there, or not: who lists it, what became of it, what happens next.",
-        tag=TAG,
-        request=WhyRequest,
-        handler=explain,
-        answer=WhyAnswer,
-    ),
-    Route(
-        method="GET",
-        path="/api/items/{id}",
-        summary="One item: its record, sources, text in short and number of chunks.",
-        tag=TAG,
-        request=ItemRequest,
-        handler=show_item,
-        answer=ItemDetailsAnswer,
-    ),
-)
+@ROUTES.add("GET", "/api/items/{id}", "One item: its record, sources, text in short and number of chunks.")
+async def show_item(call: Call, asked: ItemRequest) -> ItemDetailsAnswer:
+    """Return an item with its record, sources, text in short and chunks."""
+    services = call.services
+    reader = ItemDetailsReader(services.client, services.keys, services.settings.tracking_param_prefixes)
+    values = asdict(await reader.require(asked.id))
+    return ItemDetailsAnswer(**values.pop("verification"), **values)

@@ -8,25 +8,36 @@ from core.runs.run import Run, RunKind
 from workers.web.errors import as_conflict
 from workers.web.job_models import Job, JobPage, RetryAnswer
 from workers.web.models import RequestModel
-from workers.web.routes.jobs import TAG, FailedRequest, JobRequest, since_ts
-from workers.web.routing import Call, Route, StoreCall
+from workers.web.routes.jobs import FailedRequest, JobRequest, since_ts
+from workers.web.routing import Call, RouteTable, StoreCall
+
+ROUTES = RouteTable("jobs")
 
 
+@ROUTES.add(
+    "POST",
+    "/v2/jobs/{id}/pause",
+    "Pause a run: pausing while items are in flight, then paused, also after a restart.",
+    is_destructive=True,
+)
 async def pause_job(call: StoreCall, asked: JobRequest) -> Job:
     """Pause a job."""
     return await _changed(call.services.run_control.pause, asked)
 
 
+@ROUTES.add("POST", "/v2/jobs/{id}/resume", "Go on with a run from where it stopped.", is_destructive=True)
 async def resume_job(call: StoreCall, asked: JobRequest) -> Job:
     """Resume a job."""
     return await _changed(call.services.run_control.resume, asked)
 
 
+@ROUTES.add("POST", "/v2/jobs/{id}/cancel", "End a run before its time; what is done stays.", is_destructive=True)
 async def cancel_job(call: StoreCall, asked: JobRequest) -> Job:
     """Cancel a job."""
     return await _changed(call.services.run_control.cancel, asked)
 
 
+@ROUTES.add("POST", "/v2/jobs/{id}/retry", "Visit the failed items of a run again.", is_destructive=True)
 async def retry_job(call: Call, asked: FailedRequest) -> RetryAnswer:
     """Visit failed items again."""
     failed_since = await since_ts(call, asked.since)
@@ -41,12 +52,19 @@ class KindRequest(RequestModel):
     kind: RunKind
 
 
+@ROUTES.add(
+    "POST",
+    "/v2/jobs/kinds/{kind}/pause",
+    "Pause all runs of a kind, also those that would start later.",
+    is_destructive=True,
+)
 async def pause_kind(call: Call, asked: KindRequest) -> JobPage:
     """Pause all runs of a kind."""
     runs = await call.services.run_control.pause_kind(asked.kind)
     return JobPage(jobs=[Job.of(run) for run in runs], next_offset=None)
 
 
+@ROUTES.add("POST", "/v2/jobs/kinds/{kind}/resume", "Go on with all runs of a kind.", is_destructive=True)
 async def resume_kind(call: Call, asked: KindRequest) -> JobPage:
     """Resume all runs of a kind."""
     with as_conflict():
@@ -57,67 +75,3 @@ async def resume_kind(call: Call, asked: KindRequest) -> JobPage:
 async def _changed(change: Callable[[str], Awaitable[Run]], asked: JobRequest) -> Job:
     with as_conflict():
         return Job.of(await change(asked.id))
-
-
-ROUTES = (
-    Route(
-        method="POST",
-        path="/v2/jobs/{id}/pause",
-        summary="Pause a run: pausing while items are in flight, then paused, also after a restart.",
-        tag=TAG,
-        request=JobRequest,
-        handler=pause_job,
-        answer=Job,
-        is_destructive=True,
-    ),
-    Route(
-        method="POST",
-        path="/v2/jobs/{id}/resume",
-        summary="Go on with a run from where it stopped.",
-        tag=TAG,
-        request=JobRequest,
-        handler=resume_job,
-        answer=Job,
-        is_destructive=True,
-    ),
-    Route(
-        method="POST",
-        path="/v2/jobs/{id}/cancel",
-        summary="End a run before its time; what is done stays.",
-        tag=TAG,
-        request=JobRequest,
-        handler=cancel_job,
-        answer=Job,
-        is_destructive=True,
-    ),
-    Route(
-        method="POST",
-        path="/v2/jobs/{id}/retry",
-        summary="Visit the failed items of a run again.",
-        tag=TAG,
-        request=FailedRequest,
-        handler=retry_job,
-        answer=RetryAnswer,
-        is_destructive=True,
-    ),
-    Route(
-        method="POST",
-        path="/v2/jobs/kinds/{kind}/pause",
-        summary="Pause all runs of a kind, also those that would start later.",
-        tag=TAG,
-        request=KindRequest,
-        handler=pause_kind,
-        answer=JobPage,
-        is_destructive=True,
-    ),
-    Route(
-        method="POST",
-        path="/v2/jobs/kinds/{kind}/resume",
-        summary="Go on with all runs of a kind.",
-        tag=TAG,
-        request=KindRequest,
-        handler=resume_kind,
-        answer=JobPage,
-        is_destructive=True,
-    ),
-)

@@ -12,9 +12,9 @@ from core.store import connect
 from workers.web.job_models import FailedJobItem, FailedJobItems, Job, JobLog, JobPage
 from workers.web.job_stream import stream_jobs
 from workers.web.models import DomainId, JobId, Limit, Offset, RequestModel
-from workers.web.routing import EVENT_STREAM, Call, Route, StoreCall
+from workers.web.routing import EVENT_STREAM, Call, RouteTable, StoreCall
 
-TAG = "jobs"
+ROUTES = RouteTable("jobs")
 
 
 class JobsRequest(RequestModel):
@@ -46,6 +46,7 @@ class FailedListRequest(FailedRequest):
     limit: Limit = 1000
 
 
+@ROUTES.add("GET", "/v2/jobs", "The last runs, newest first.")
 async def list_jobs(call: StoreCall, asked: JobsRequest) -> JobPage:
     """Return jobs, newest first."""
     services = call.services
@@ -56,17 +57,20 @@ async def list_jobs(call: StoreCall, asked: JobsRequest) -> JobPage:
     return JobPage(jobs=[Job.of(run) for run in page.runs], next_offset=next_offset)
 
 
+@ROUTES.add("GET", "/v2/jobs/{id}", "One run.")
 async def show_job(call: StoreCall, asked: JobRequest) -> Job:
     """Return one job."""
     return Job.of(await _require(call, asked.id))
 
 
+@ROUTES.add("GET", "/v2/jobs/{id}/log", "The last lines of a run's log.")
 async def show_log(call: StoreCall, asked: JobRequest) -> JobLog:
     """Return the end of a job's log."""
     await _require(call, asked.id)
     return JobLog(id=asked.id, lines=await call.services.context.runs.log_lines(asked.id))
 
 
+@ROUTES.add("GET", "/v2/jobs/{id}/failed", "The items that failed in a run, with their reasons.")
 async def list_failed(call: StoreCall, asked: FailedListRequest) -> FailedJobItems:
     """Return items that failed."""
     run, now = await _require(call, asked.id), await connect.now(call.services.client)
@@ -77,6 +81,13 @@ async def list_failed(call: StoreCall, asked: FailedListRequest) -> FailedJobIte
     return FailedJobItems(id=asked.id, items=[FailedJobItem.of(item) for item in items])
 
 
+@ROUTES.add(
+    "GET",
+    "/v2/jobs/{id}/stream",
+    "A run as server-sent events until its end: job, log, end.",
+    other_types=(EVENT_STREAM,),
+    seconds=None,
+)
 async def follow_job(call: Call, asked: JobRequest) -> web.StreamResponse:
     """Send the progress of a job until its end."""
     await _require(call, asked.id)
@@ -90,54 +101,3 @@ async def _require(call: StoreCall, job_id: str) -> Run:
 async def since_ts(call: StoreCall, word: str | None) -> float | None:
     """Return the point in time that a request names, if it names one."""
     return None if word is None else time_parsing.parse_moment(word, await connect.now(call.services.client))
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/v2/jobs",
-        summary="The last runs, newest first.",
-        tag=TAG,
-        request=JobsRequest,
-        handler=list_jobs,
-        answer=JobPage,
-    ),
-    Route(
-        method="GET",
-        path="/v2/jobs/{id}",
-        summary="One run.",
-        tag=TAG,
-        request=JobRequest,
-        handler=show_job,
-        answer=Job,
-    ),
-    Route(
-        method="GET",
-        path="/v2/jobs/{id}/log",
-        summary="The last lines of a run's log.",
-        tag=TAG,
-        request=JobRequest,
-        handler=show_log,
-        answer=JobLog,
-    ),
-    Route(
-        method="GET",
-        path="/v2/jobs/{id}/failed",
-        summary="The items that failed in a run, with their reasons.",
-        tag=TAG,
-        request=FailedListRequest,
-        handler=list_failed,
-        answer=FailedJobItems,
-    ),
-    Route(
-        method="GET",
-        path="/v2/jobs/{id}/stream",
-        summary="A run as server-sent events until its end: job, log, end.",
-        tag=TAG,
-        request=JobRequest,
-        handler=follow_job,
-        answer=None,
-        other_types=(EVENT_STREAM,),
-        seconds=None,
-    ),
-)

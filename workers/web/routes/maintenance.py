@@ -15,9 +15,9 @@ from core.store import connect
 from core.urls.secrets import redact
 from workers.web.domain_models import RemovalAnswer
 from workers.web.models import AnswerModel, Moment, Name, NoParameters, RequestModel
-from workers.web.routing import JSON, Call, Route
+from workers.web.routing import JSON, Call, RouteTable
 
-TAG = "operation"
+ROUTES = RouteTable("operation")
 JSON_LINES = "application/x-ndjson"
 
 
@@ -68,12 +68,25 @@ class DoctorAnswer(AnswerModel):
     warnings: list[str] = Field(description="What only a person can change.")
 
 
+@ROUTES.add(
+    "GET",
+    "/api/status",
+    "The store, the last cycle, sources, runs and queues, as `scripts.status --json` prints them.",
+    other_types=(JSON,),
+)
 async def show_status(call: Call, _: NoParameters) -> web.Response:
     """Return what `scripts.status --json` prints."""
     services = call.services
     return web.json_response(await collect_status(services.settings, services.client, services.keys))
 
 
+@ROUTES.add(
+    "GET",
+    "/api/export",
+    "Articles, pages and files with their texts, as JSON Lines.",
+    other_types=(JSON_LINES,),
+    seconds=None,
+)
 async def export(call: Call, asked: ExportRequest) -> web.StreamResponse:
     """Send a line of JSON for each text, as they are read."""
     services = call.services
@@ -89,6 +102,14 @@ async def export(call: Call, asked: ExportRequest) -> web.StreamResponse:
     return response
 
 
+@ROUTES.add(
+    "POST",
+    "/api/forget",
+    "Forget a page, a feed or a domain with everything that belongs to it.",
+    fields_in="body",
+    is_destructive=True,
+    seconds=None,
+)
 async def forget(call: Call, asked: ForgetRequest) -> RemovalAnswer:
     """Forget something with all that belongs to it."""
     settings, client, keys = call.services.settings, call.services.client, call.services.keys
@@ -106,6 +127,7 @@ async def forget(call: Call, asked: ForgetRequest) -> RemovalAnswer:
     )
 
 
+@ROUTES.add("POST", "/api/doctor", "Check a sample of the store, and repair it on request.", fields_in="body")
 async def check_sample(call: Call, asked: DoctorRequest) -> DoctorAnswer:
     """Check a sample, as the timer does every minute; the whole store is checked by `scripts.doctor`."""
     services = call.services
@@ -119,50 +141,3 @@ async def check_sample(call: Call, asked: DoctorRequest) -> DoctorAnswer:
         is_repaired=asked.fix and bool(findings),
         warnings=await doctor.warnings(),
     )
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/api/status",
-        summary="The store, the last cycle, sources, runs and queues, as `scripts.status --json` prints them.",
-        tag=TAG,
-        request=NoParameters,
-        handler=show_status,
-        answer=None,
-        other_types=(JSON,),
-    ),
-    Route(
-        method="GET",
-        path="/api/export",
-        summary="Articles, pages and files with their texts, as JSON Lines.",
-        tag=TAG,
-        request=ExportRequest,
-        handler=export,
-        answer=None,
-        other_types=(JSON_LINES,),
-        seconds=None,
-    ),
-    Route(
-        method="POST",
-        path="/api/forget",
-        summary="Forget a page, a feed or a domain with everything that belongs to it.",
-        tag=TAG,
-        request=ForgetRequest,
-        handler=forget,
-        answer=RemovalAnswer,
-        fields_in="body",
-        is_destructive=True,
-        seconds=None,
-    ),
-    Route(
-        method="POST",
-        path="/api/doctor",
-        summary="Check a sample of the store, and repair it on request.",
-        tag=TAG,
-        request=DoctorRequest,
-        handler=check_sample,
-        answer=DoctorAnswer,
-        fields_in="body",
-    ),
-)

@@ -9,15 +9,16 @@ from core.feeds.io.feed_options import FeedOptions
 from core.urls.pace import checked_host
 from workers.web.models import NoParameters
 from workers.web.pace_models import HostPaceAnswer, PaceOptionAnswer, PaceOptionsAnswer, SetHostRequest
-from workers.web.routing import Call, Route
+from workers.web.routing import Call, RouteTable
 
-TAG = "feeds"
+ROUTES = RouteTable("feeds")
 
 
 def _options(call: Call) -> FeedOptions:
     return FeedOptions(call.services.client, call.services.keys, call.services.settings)
 
 
+@ROUTES.add("GET", "/api/pace", "Intervals, gaps and limits that were set for hosts, feeds and sources.")
 async def list_options(call: Call, _: NoParameters) -> PaceOptionsAnswer:
     """List what was set for hosts, feeds and sources."""
     answers = [
@@ -29,6 +30,9 @@ async def list_options(call: Call, _: NoParameters) -> PaceOptionsAnswer:
     return PaceOptionsAnswer(options=answers)
 
 
+@ROUTES.add(
+    "PUT", "/api/pace/{host}", "Set the gap between requests to a host, and how many it gets at once.", fields_in="body"
+)
 async def set_host(call: Call, asked: SetHostRequest) -> HostPaceAnswer:
     """Set the gap of a host and how many requests at once it gets."""
     try:
@@ -46,26 +50,3 @@ async def set_host(call: Call, asked: SetHostRequest) -> HostPaceAnswer:
         set_for=str(pace.set_for) if pace.set_for else None,
         gate=pace.gate,
     )
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/api/pace",
-        summary="Intervals, gaps and limits that were set for hosts, feeds and sources.",
-        tag=TAG,
-        request=NoParameters,
-        handler=list_options,
-        answer=PaceOptionsAnswer,
-    ),
-    Route(
-        method="PUT",
-        path="/api/pace/{host}",
-        summary="Set the gap between requests to a host, and how many it gets at once.",
-        tag=TAG,
-        request=SetHostRequest,
-        handler=set_host,
-        answer=HostPaceAnswer,
-        fields_in="body",
-    ),
-)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import PurePosixPath
 
 from aiohttp import web
@@ -19,12 +20,15 @@ from workers.web.report_models import (
     ReportsAnswer,
     ReportsRequest,
 )
-from workers.web.routing import JSON, Call, Route
+from workers.web.routing import JSON, Call, RouteTable
 
-TAG = "reports"
+ROUTES = RouteTable("reports")
 ZIP = "application/zip"
 CSV = "text/csv"
 CHUNK_BYTES = 256 * 1024
+READ, DOWNLOAD = "The report of a crawl.", "The archive of a report, or one file of it."
+ONE_PART = "Its id is one part of the path here, with %2F."
+_download = partial(ROUTES.add, "GET", other_types=(ZIP, CSV, JSON), seconds=None)
 
 
 def archive_of(call: Call) -> ReportArchive:
@@ -32,6 +36,7 @@ def archive_of(call: Call) -> ReportArchive:
     return ReportArchive(call.services.settings)
 
 
+@ROUTES.add("GET", "/v2/reports", "Reports of crawls, newest first.")
 async def list_reports(call: Call, asked: ReportsRequest) -> ReportsAnswer:
     """List reports of crawls."""
     found: Sequence[StoredReport] = await asyncio.to_thread(archive_of(call).list, asked.domain_id)
@@ -42,11 +47,15 @@ async def list_reports(call: Call, asked: ReportsRequest) -> ReportsAnswer:
     )
 
 
+@ROUTES.add("GET", "/v2/reports/{id}", f"{READ} {ONE_PART}", request=ReportRequest, other_types=(JSON,))
+@ROUTES.add("GET", f"/v2/reports/{TYPE}/{{name}}", READ, request=NamedReportRequest, other_types=(JSON,))
 async def show_report(call: Call, asked: ReportRequest | NamedReportRequest) -> web.Response:
     """Return report.json."""
     return web.json_response(await asyncio.to_thread(archive_of(call).read, _id(asked)))
 
 
+@_download("/v2/reports/{id}/download", f"{DOWNLOAD} {ONE_PART}", request=DownloadRequest)
+@_download(f"/v2/reports/{TYPE}/{{name}}/download", DOWNLOAD, request=NamedDownloadRequest)
 async def download(call: Call, asked: DownloadRequest | NamedDownloadRequest) -> web.StreamResponse:
     """Return the zip of a report, or one file of it."""
     archive, report_id = archive_of(call), _id(asked)
@@ -78,59 +87,3 @@ def _attachment(name: str) -> dict[str, str]:
 
 def _id(asked: ReportRequest | NamedReportRequest) -> str:
     return asked.id if isinstance(asked, ReportRequest) else f"{TYPE}/{asked.name}"
-
-
-_READ, _DOWNLOAD = "The report of a crawl.", "The archive of a report, or one file of it."
-ROUTES = (
-    Route(
-        method="GET",
-        path="/v2/reports",
-        summary="Reports of crawls, newest first.",
-        tag=TAG,
-        request=ReportsRequest,
-        handler=list_reports,
-        answer=ReportsAnswer,
-    ),
-    Route(
-        method="GET",
-        path=f"/v2/reports/{TYPE}/{{name}}",
-        summary=_READ,
-        tag=TAG,
-        request=NamedReportRequest,
-        handler=show_report,
-        answer=None,
-        other_types=(JSON,),
-    ),
-    Route(
-        method="GET",
-        path=f"/v2/reports/{TYPE}/{{name}}/download",
-        summary=_DOWNLOAD,
-        tag=TAG,
-        request=NamedDownloadRequest,
-        handler=download,
-        answer=None,
-        other_types=(ZIP, CSV, JSON),
-        seconds=None,
-    ),
-    Route(
-        method="GET",
-        path="/v2/reports/{id}",
-        summary=f"{_READ} Its id is one part of the path here, with %2F.",
-        tag=TAG,
-        request=ReportRequest,
-        handler=show_report,
-        answer=None,
-        other_types=(JSON,),
-    ),
-    Route(
-        method="GET",
-        path="/v2/reports/{id}/download",
-        summary=f"{_DOWNLOAD} Its id is one part of the path here, with %2F.",
-        tag=TAG,
-        request=DownloadRequest,
-        handler=download,
-        answer=None,
-        other_types=(ZIP, CSV, JSON),
-        seconds=None,
-    ),
-)

@@ -10,7 +10,7 @@ from core.search.query_arguments import QueryArguments, build_query
 from core.search.response_json import response_json
 from core.store import connect
 from workers.web.models import NoParameters, names
-from workers.web.routing import Call, Route, StoreCall
+from workers.web.routing import Call, RouteTable, StoreCall
 from workers.web.search_models import (
     AgeAnswer,
     BacklogAnswer,
@@ -23,6 +23,7 @@ from workers.web.search_models import (
 
 MOST_SOURCES = 10
 EXAMPLE = "q=flood wall"
+ROUTES = RouteTable("search")
 
 
 async def query_arguments(call: StoreCall, asked: SearchFilters) -> QueryArguments:
@@ -41,6 +42,13 @@ async def query_arguments(call: StoreCall, asked: SearchFilters) -> QueryArgumen
     )
 
 
+@ROUTES.add(
+    "GET",
+    "/api/Search",
+    "Search articles, pages and files, by words and by meaning.",
+    description="Every result says when and how its text was last proved to be current. Without a model, or with "
+    "one that is away, words alone are searched, and `by` says why.",
+)
 async def search(call: StoreCall, asked: SearchRequest) -> SearchAnswer:
     """Search by words and by meaning."""
     services = call.services
@@ -54,6 +62,12 @@ async def search(call: StoreCall, asked: SearchRequest) -> SearchAnswer:
     return SearchAnswer.model_validate({**values, "notes": notes})
 
 
+@ROUTES.add(
+    "GET",
+    "/api/SearchStatus",
+    "How much search knows: counts, change and error rates, age since the last proof, backlog.",
+    description="Ages and the rates of the last day are those of some hundred random items; all else is counted.",
+)
 async def show_search_status(call: Call, _: NoParameters) -> SearchStatusAnswer:
     """Return counts, rates, ages and the backlog."""
     status = await call.services.monitor.search_status()
@@ -84,28 +98,3 @@ async def show_search_status(call: Call, _: NoParameters) -> SearchStatusAnswer:
             workers=dict(status.queues.workers),
         ),
     )
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/api/Search",
-        summary="Search articles, pages and files, by words and by meaning.",
-        description="Every result says when and how its text was last proved to be current. Without a model, or with "
-        "one that is away, words alone are searched, and `by` says why.",
-        tag="search",
-        request=SearchRequest,
-        handler=search,
-        answer=SearchAnswer,
-    ),
-    Route(
-        method="GET",
-        path="/api/SearchStatus",
-        summary="How much search knows: counts, change and error rates, age since the last proof, backlog.",
-        description="Ages and the rates of the last day are those of some hundred random items; all else is counted.",
-        tag="search",
-        request=NoParameters,
-        handler=show_search_status,
-        answer=SearchStatusAnswer,
-    ),
-)

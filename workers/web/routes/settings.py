@@ -6,7 +6,9 @@ from pydantic import Field
 
 from core.runtime.settings_report import settings_report
 from workers.web.models import AnswerModel, NoParameters
-from workers.web.routing import Route, StoreCall
+from workers.web.routing import RouteTable, StoreCall
+
+ROUTES = RouteTable("operation")
 
 
 class SettingAnswer(AnswerModel):
@@ -26,6 +28,7 @@ class SettingsAnswer(AnswerModel):
     settings: list[SettingAnswer]
 
 
+@ROUTES.add("GET", "/api/settings", "The settings in force: value, default, where each came from. Secrets are hidden.")
 async def list_settings(call: StoreCall, _: NoParameters) -> SettingsAnswer:
     """List every setting with its value and where it came from."""
     return SettingsAnswer(
@@ -41,16 +44,3 @@ async def list_settings(call: StoreCall, _: NoParameters) -> SettingsAnswer:
             for one in settings_report(call.services.settings)
         ]
     )
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/api/settings",
-        summary="The settings in force: value, default, where each came from. Secrets are hidden.",
-        tag="operation",
-        request=NoParameters,
-        handler=list_settings,
-        answer=SettingsAnswer,
-    ),
-)

@@ -9,11 +9,12 @@ from core.store.event_stream import FIRST_ID, order
 from workers.web.errors import ApiError
 from workers.web.events import EventFeed, Subscription, encoded, gap_event
 from workers.web.models import RequestModel
-from workers.web.routing import EVENT_STREAM, Call, Route
+from workers.web.routing import EVENT_STREAM, Call, RouteTable
 from workers.web.sse import EventWriter, abort, empty_stream, event_response
 
 RETRY = b"retry: 2000\n\n"
 MOST_CLIENTS = 1_000
+ROUTES = RouteTable("events")
 
 
 class StreamRequest(RequestModel):
@@ -34,6 +35,16 @@ class StreamRequest(RequestModel):
     )
 
 
+@ROUTES.add(
+    "GET",
+    "/stream",
+    "Every event as it happens, as server-sent events.",
+    description="The id of an event is its id in the Redis stream freshet:events. A client that reconnects with "
+    "Last-Event-ID gets every event after it exactly once; if some of them are no longer in the stream, an "
+    "event of type gap says so. A client that does not keep up is disconnected.",
+    other_types=(EVENT_STREAM,),
+    seconds=None,
+)
 async def stream_events(call: Call, asked: StreamRequest) -> web.StreamResponse:
     """Send every event until the client leaves."""
     after_id = call.http.headers.get("Last-Event-ID", "").strip() or asked.after
@@ -75,23 +86,3 @@ async def _catch_up(feed: EventFeed, subscription: Subscription, writer: EventWr
         await writer.write(encoded([gap_event(after_id)], subscription.types))
     async for events in feed.stream.between(after_id, subscription.after_id):
         await writer.write(encoded(events, subscription.types))
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/stream",
-        summary="Every event as it happens, as server-sent events.",
-        description=(
-            "The id of an event is its id in the Redis stream freshet:events. A client that reconnects with "
-            "Last-Event-ID gets every event after it exactly once; if some of them are no longer in the stream, an "
-            "event of type gap says so. A client that does not keep up is disconnected."
-        ),
-        tag="events",
-        request=StreamRequest,
-        handler=stream_events,
-        answer=None,
-        other_types=(EVENT_STREAM,),
-        seconds=None,
-    ),
-)

@@ -6,7 +6,7 @@ from core.net.throttle_overview import ThrottleOverview, WaitingGate
 from core.sources.io.host_trust import untrusted_hosts
 from core.store import connect
 from workers.web.models import NoParameters
-from workers.web.routing import Route, StoreCall
+from workers.web.routing import RouteTable, StoreCall
 from workers.web.throttle_models import (
     ThrottleAnswer,
     UnreadableRobotsAnswer,
@@ -15,8 +15,14 @@ from workers.web.throttle_models import (
 )
 
 MOST = 200
+ROUTES = RouteTable("feeds")
 
 
+@ROUTES.add(
+    "GET",
+    "/api/throttle",
+    "Domains and hosts that we wait for and why, unreadable robots.txt, and hosts whose 304 is false.",
+)
 async def show_throttle(call: StoreCall, _: NoParameters) -> ThrottleAnswer:
     """Return what we wait for now."""
     services = call.services
@@ -52,16 +58,3 @@ def _gate(one: WaitingGate) -> WaitingGateAnswer:
         last_ts=one.last_ts or None,
         until_ts=one.until_ts or None,
     )
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/api/throttle",
-        summary="Domains and hosts that we wait for and why, unreadable robots.txt, and hosts whose 304 is false.",
-        tag="feeds",
-        request=NoParameters,
-        handler=show_throttle,
-        answer=ThrottleAnswer,
-    ),
-)

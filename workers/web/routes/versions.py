@@ -14,9 +14,9 @@ from core.registry.text_diff import MOST_CHARS, MOST_LINES, DiffKind, diff_texts
 from workers.web.errors import ApiError
 from workers.web.item_models import ItemRequest
 from workers.web.models import AnswerModel, Name
-from workers.web.routing import Call, Route
+from workers.web.routing import Call, RouteTable
 
-TAG = "items"
+ROUTES = RouteTable("items")
 NOT_KEPT = "Texts of earlier versions are kept for SNAPSHOT_DAYS, which is 0 unless somebody has set it."
 
 
@@ -61,6 +61,9 @@ class DiffAnswer(AnswerModel):
     lines: list[DiffLineAnswer]
 
 
+@ROUTES.add(
+    "GET", "/api/items/{id}/versions", "The last ten versions of an item's text: when, which hash, which title."
+)
 async def list_versions(call: Call, asked: ItemRequest) -> VersionsAnswer:
     """Return when the text changed, and into what."""
     item_id = await _item_id(call, asked.id)
@@ -69,6 +72,12 @@ async def list_versions(call: Call, asked: ItemRequest) -> VersionsAnswer:
     return VersionsAnswer(id=item_id, versions=versions)
 
 
+@ROUTES.add(
+    "GET",
+    "/api/items/{id}/diff",
+    "What changed between two versions of an item's text.",
+    description="Texts of earlier versions are kept for SNAPSHOT_DAYS; without that setting there are only hashes.",
+)
 async def compare_versions(call: Call, asked: DiffRequest) -> DiffAnswer:
     """Return what changed between two versions whose texts are kept."""
     item_id = await _item_id(call, asked.id)
@@ -101,26 +110,3 @@ async def _item_id(call: Call, name: str) -> str:
     if not resolved.item_id:
         raise NotFound(f"{name} is not in the registry. GET /api/items/why?url=… says what became of a URL.")
     return resolved.item_id
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/api/items/{id}/versions",
-        summary="The last ten versions of an item's text: when, which hash, which title.",
-        tag=TAG,
-        request=ItemRequest,
-        handler=list_versions,
-        answer=VersionsAnswer,
-    ),
-    Route(
-        method="GET",
-        path="/api/items/{id}/diff",
-        summary="What changed between two versions of an item's text.",
-        description="Texts of earlier versions are kept for SNAPSHOT_DAYS; without that setting there are only hashes.",
-        tag=TAG,
-        request=DiffRequest,
-        handler=compare_versions,
-        answer=DiffAnswer,
-    ),
-)

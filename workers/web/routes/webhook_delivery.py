@@ -8,8 +8,8 @@ from core.outputs.io.webhook_setup import send_test
 from core.outputs.webhook_attempts import DeliveryEnd
 from core.store import connect
 from core.urls.secrets import redact
-from workers.web.routes.webhooks import TAG, webhook_store
-from workers.web.routing import Call, Route
+from workers.web.routes.webhooks import webhook_store
+from workers.web.routing import Call, RouteTable
 from workers.web.webhook_models import (
     DeadLetterAnswer,
     DeadLettersAnswer,
@@ -21,7 +21,10 @@ from workers.web.webhook_models import (
     WebhookTestAnswer,
 )
 
+ROUTES = RouteTable("webhooks")
 
+
+@ROUTES.add("POST", "/api/webhooks/{id}/test", "Send a test message now.")
 async def test(call: Call, asked: WebhookRequest) -> WebhookTestAnswer:
     """Send a test message now, beside the queue."""
     services = call.services
@@ -30,11 +33,18 @@ async def test(call: Call, asked: WebhookRequest) -> WebhookTestAnswer:
     return WebhookTestAnswer(is_taken=is_taken, http_status=attempt.http_status or None, reason=attempt.reason)
 
 
+@ROUTES.add(
+    "POST",
+    "/api/webhooks/{id}/skip",
+    "Give up the first event that waits, and go on with the next.",
+    is_destructive=True,
+)
 async def skip(call: Call, asked: WebhookRequest) -> SkipAnswer:
     """Give up the first event that waits."""
     return SkipAnswer(event_id=await webhook_store(call).skip(asked.id, await connect.now(call.services.client)))
 
 
+@ROUTES.add("GET", "/api/webhooks/{id}/dead", "Events that were given up, newest first.")
 async def list_dead(call: Call, asked: DeadLettersRequest) -> DeadLettersAnswer:
     """List what was given up."""
     letters = await webhook_store(call).dead_letters(asked.id, asked.limit)
@@ -42,51 +52,15 @@ async def list_dead(call: Call, asked: DeadLettersRequest) -> DeadLettersAnswer:
     return DeadLettersAnswer(dead_letters=[DeadLetterAnswer.model_validate(one) for one in told])
 
 
+@ROUTES.add(
+    "POST",
+    "/api/webhooks/{id}/replay",
+    "Deliver the dead letters, or all events from one on, once more.",
+    fields_in="body",
+)
 async def replay(call: Call, asked: ReplayRequest) -> ReplayAnswer:
     """Deliver once more."""
     store = webhook_store(call)
     if asked.from_id is None:
         return ReplayAnswer(from_id=None, dead_letters=await store.replay_dead(asked.id))
     return ReplayAnswer(from_id=await store.replay_from(asked.id, asked.from_id), dead_letters=0)
-
-
-ROUTES = (
-    Route(
-        method="POST",
-        path="/api/webhooks/{id}/test",
-        summary="Send a test message now.",
-        tag=TAG,
-        request=WebhookRequest,
-        handler=test,
-        answer=WebhookTestAnswer,
-    ),
-    Route(
-        method="POST",
-        path="/api/webhooks/{id}/skip",
-        summary="Give up the first event that waits, and go on with the next.",
-        tag=TAG,
-        request=WebhookRequest,
-        handler=skip,
-        answer=SkipAnswer,
-        is_destructive=True,
-    ),
-    Route(
-        method="GET",
-        path="/api/webhooks/{id}/dead",
-        summary="Events that were given up, newest first.",
-        tag=TAG,
-        request=DeadLettersRequest,
-        handler=list_dead,
-        answer=DeadLettersAnswer,
-    ),
-    Route(
-        method="POST",
-        path="/api/webhooks/{id}/replay",
-        summary="Deliver the dead letters, or all events from one on, once more.",
-        tag=TAG,
-        request=ReplayRequest,
-        handler=replay,
-        answer=ReplayAnswer,
-        fields_in="body",
-    ),
-)

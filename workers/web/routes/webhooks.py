@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from core.outputs.io.webhook_setup import add_webhook
 from core.outputs.io.webhook_store import WebhookStore
 from core.outputs.webhook import Webhook
 from core.outputs.webhook_json import webhook_json
 from core.store import connect
 from core.urls.secrets import redact
-from workers.web.routing import Call, Route
+from workers.web.routing import Call, RouteTable
 from workers.web.webhook_models import (
     AddWebhookRequest,
     WebhookAnswer,
@@ -20,7 +18,7 @@ from workers.web.webhook_models import (
     WebhooksRequest,
 )
 
-TAG = "webhooks"
+ROUTES = RouteTable("webhooks")
 
 
 def webhook_store(call: Call) -> WebhookStore:
@@ -34,6 +32,7 @@ async def _answer(call: Call, webhook: Webhook, secret: str = "") -> WebhookAnsw
     return WebhookAnswer.model_validate(told | ({"secret": secret} if secret else {}))
 
 
+@ROUTES.add("GET", "/api/webhooks", "Webhooks, the last changed first, with what waits and what failed.")
 async def list_webhooks(call: Call, asked: WebhooksRequest) -> WebhooksAnswer:
     """List webhooks, the last changed first."""
     store, now = webhook_store(call), await connect.now(call.services.client)
@@ -43,6 +42,12 @@ async def list_webhooks(call: Call, asked: WebhooksRequest) -> WebhooksAnswer:
     return WebhooksAnswer(total=total, webhooks=[WebhookAnswer.model_validate(one) for one in told])
 
 
+@ROUTES.add(
+    "POST",
+    "/api/webhooks",
+    "Send events to a URL from now on; the answer has the secret, only this once.",
+    fields_in="body",
+)
 async def add(call: Call, asked: AddWebhookRequest) -> WebhookAnswer:
     """Add a webhook; the answer has its secret."""
     services = call.services
@@ -59,88 +64,33 @@ async def add(call: Call, asked: AddWebhookRequest) -> WebhookAnswer:
     return await _answer(call, webhook, webhook.secret)
 
 
+@ROUTES.add("GET", "/api/webhooks/{id}", "One webhook, and why its last delivery failed.")
 async def show(call: Call, asked: WebhookRequest) -> WebhookAnswer:
     """Return one webhook."""
     return await _answer(call, await webhook_store(call).require(asked.id))
 
 
+@ROUTES.add("DELETE", "/api/webhooks/{id}", "Remove a webhook with everything that waits for it.", is_destructive=True)
 async def remove(call: Call, asked: WebhookRequest) -> WebhookRemovedAnswer:
     """Remove a webhook with everything that waits for it."""
     webhook = await webhook_store(call).remove(asked.id)
     return WebhookRemovedAnswer(id=webhook.id, url=redact(webhook.url))
 
 
+@ROUTES.add("POST", "/api/webhooks/{id}/pause", "Send nothing more; events are collected.")
 async def pause(call: Call, asked: WebhookRequest) -> WebhookAnswer:
     """Send nothing more; events are collected."""
     return await _answer(call, await webhook_store(call).pause(asked.id))
 
 
+@ROUTES.add("POST", "/api/webhooks/{id}/resume", "Send again, at once; also after a 410.")
 async def resume(call: Call, asked: WebhookRequest) -> WebhookAnswer:
     """Send again, at once."""
     return await _answer(call, await webhook_store(call).resume(asked.id))
 
 
+@ROUTES.add("POST", "/api/webhooks/{id}/rotate", "Give it a new secret; the old one signs, too, for 24 hours.")
 async def rotate(call: Call, asked: WebhookRequest) -> WebhookAnswer:
     """Give a webhook a new secret; the answer has it."""
     webhook = await webhook_store(call).rotate(asked.id, await connect.now(call.services.client))
     return await _answer(call, webhook, webhook.secret)
-
-
-def _action(
-    name: str, summary: str, handler: Callable[[Call, WebhookRequest], Awaitable[WebhookAnswer]]
-) -> Route[WebhookRequest]:
-    """Return a route that does something with one webhook and answers how it is then."""
-    return Route(
-        method="POST",
-        path=f"/api/webhooks/{{id}}/{name}",
-        summary=summary,
-        tag=TAG,
-        request=WebhookRequest,
-        handler=handler,
-        answer=WebhookAnswer,
-    )
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/api/webhooks",
-        summary="Webhooks, the last changed first, with what waits and what failed.",
-        tag=TAG,
-        request=WebhooksRequest,
-        handler=list_webhooks,
-        answer=WebhooksAnswer,
-    ),
-    Route(
-        method="POST",
-        path="/api/webhooks",
-        summary="Send events to a URL from now on; the answer has the secret, only this once.",
-        tag=TAG,
-        request=AddWebhookRequest,
-        handler=add,
-        answer=WebhookAnswer,
-        fields_in="body",
-    ),
-    Route(
-        method="GET",
-        path="/api/webhooks/{id}",
-        summary="One webhook, and why its last delivery failed.",
-        tag=TAG,
-        request=WebhookRequest,
-        handler=show,
-        answer=WebhookAnswer,
-    ),
-    Route(
-        method="DELETE",
-        path="/api/webhooks/{id}",
-        summary="Remove a webhook with everything that waits for it.",
-        tag=TAG,
-        request=WebhookRequest,
-        handler=remove,
-        answer=WebhookRemovedAnswer,
-        is_destructive=True,
-    ),
-    _action("pause", "Send nothing more; events are collected.", pause),
-    _action("resume", "Send again, at once; also after a 410.", resume),
-    _action("rotate", "Give it a new secret; the old one signs, too, for 24 hours.", rotate),
-)
