@@ -110,8 +110,7 @@ def _result(text: str, structured: object = None, *, is_error: bool = False) -> 
 
 
 def _sentence(error: Exception, place: str) -> str:
-    detail = explained(error, place).detail
-    return as_tools(f"{detail.message} {detail.hint}".strip())
+    return as_tools(explained(error, place).sentence)
 
 
 def _plain(text: str) -> str:

@@ -49,6 +49,11 @@ class ApiError(Exception):
         self.detail = ErrorDetail(code=code, message=message, hint=hint)
         self.headers = dict(headers or {})
 
+    @property
+    def sentence(self) -> str:
+        """Return what is wrong and what to do, for people."""
+        return f"{self.detail.message} {self.detail.hint}".strip()
+
 
 @contextlib.contextmanager
 def as_conflict() -> Iterator[None]:

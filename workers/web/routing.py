@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar, get_args, get_type_hints
+from typing import Any, Generic, Literal, TypeVar, cast, get_args, get_type_hints
 
 from aiohttp import web
 from pydantic import BaseModel
@@ -127,13 +127,19 @@ class RouteTable(list[Route[Any]]):
         """
 
         def declare(handler: H) -> H:
-            _, request, returned = get_type_hints(handler).values()
+            returned = get_type_hints(handler)["return"]
             answer = next((one for one in (returned, *get_args(returned)) if _is_model(one)), None)
-            fields = {"request": request, "answer": answer, "tag": self.tag, **options}
+            fields = {"request": request_of(handler), "answer": answer, "tag": self.tag, **options}
             self.append(Route(method=method, path=path, summary=summary, handler=handler, **fields))
             return handler
 
         return declare
+
+
+def request_of(handler: Callable[..., Any]) -> type[BaseModel]:
+    """Return the request model that a handler, view or action names as its second argument."""
+    _, request, _ = get_type_hints(handler).values()
+    return cast("type[BaseModel]", request)
 
 
 def _is_model(kind: Any) -> bool:

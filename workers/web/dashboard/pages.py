@@ -12,10 +12,10 @@ from core.value_class import value_class
 from workers.web.dashboard import forms, rendering
 from workers.web.dashboard.session import Notice
 from workers.web.errors import ApiError, explained_request
-from workers.web.routing import HTML, Call, Route
+from workers.web.routing import HTML, Call, H, RouteTable, request_of
 
-R = TypeVar("R", bound=BaseModel)
-TAG = "pages"
+View = Callable[[Call, Any], Awaitable[Mapping[str, Any] | web.StreamResponse]]
+V = TypeVar("V", bound=View)
 ACTION_SECONDS = 300.0
 """A poll waits for its turn at the host."""
 INVALID = 422
@@ -31,77 +31,68 @@ class Done:
     path: str = ""
 
 
-View = Callable[[Call, R], Awaitable[Mapping[str, Any] | web.StreamResponse]]
-Act = Callable[[Call, R], Awaitable[Done]]
-Again = Callable[[Call, R, ApiError], web.StreamResponse]
+A = TypeVar("A", bound=Callable[[Call, Any], Awaitable[Done]])
+Again = Callable[[Call, Any, ApiError], web.StreamResponse]
 """Returns the page of a form as it was filled in, with why it was refused."""
 
 
-def page(path: str, title: str, template: str, view: View[R], request: type[R], *, is_public: bool = False) -> Route[R]:
-    """Return the route of a page: the values that `view` returns, in a template.
+class PageTable(RouteTable):
+    """The pages and forms of one module."""
 
-    A value `title` replaces the page's own; a response is sent as it is.
-    """
+    def __init__(self) -> None:
+        super().__init__("pages")
 
-    async def handle(call: Call, asked: R) -> web.StreamResponse:
-        values = await view(call, asked)
-        if isinstance(values, web.StreamResponse):
-            return values
-        return rendering.render(call.http, template, values, title=str(values.get("title", title)))
+    def page(self, path: str, title: str, template: str, **options: Any) -> Callable[[V], V]:
+        """Make a function the view of a page: the values that it returns are shown in a template.
 
-    return Route(
-        method="GET",
-        path=path,
-        summary=title,
-        tag=TAG,
-        request=request,
-        handler=handle,
-        answer=None,
-        other_types=(HTML,),
-        takes_filters=True,
-        is_public=is_public,
-    )
+        A value `title` replaces the page's own; a response is sent as it is.
+        """
+
+        def declare(view: V) -> V:
+            async def handle(call: Call, asked: BaseModel) -> web.StreamResponse:
+                values = await view(call, asked)
+                if isinstance(values, web.StreamResponse):
+                    return values
+                return rendering.render(call.http, template, values, title=str(values.get("title", title)))
+
+            fields = {"request": request_of(view), "other_types": (HTML,), "takes_filters": True, **options}
+            self.add("GET", path, title, **fields)(handle)
+            return view
+
+        return declare
+
+    def form(self, path: str, summary: str, **options: Any) -> Callable[[H], H]:
+        """Make a function the handler of a form that answers with a page of its own."""
+        return self.add("POST", path, summary, other_types=(HTML,), fields_in="form", **options)
+
+    def action(self, path: str, summary: str, again: Again | None = None, **options: Any) -> Callable[[A], A]:
+        """Make a function the action of a form: the page it leads to then says what was done, or why not.
+
+        `again` shows a form that takes long to fill in; without it a refusal leads back to the page of the form.
+        """
+
+        def declare(act: A) -> A:
+            async def handle(call: Call, asked: BaseModel) -> web.StreamResponse:
+                back = await forms.way_back(call.http)
+                try:
+                    done = await act(call, asked)
+                except Exception as error:  # noqa: BLE001 - `expected_problem` raises what is not expected
+                    problem = expected_problem(call.http, error)
+                    return again(call, asked, problem) if again else see_other(call.http, back, failure_notice(problem))
+                return see_other(call.http, done.path or back, Notice(done.text))
+
+            self.form(path, summary, **{"request": request_of(act), "seconds": ACTION_SECONDS, **options})(handle)
+            return act
+
+        return declare
 
 
-def action(
-    path: str,
-    summary: str,
-    act: Act[R],
-    request: type[R],
-    *,
-    again: Again[R] | None = None,
-    is_public: bool = False,
-    seconds: float | None = ACTION_SECONDS,
-) -> Route[R]:
-    """Return the route of a form: do it, then show the page it leads to with what was done, or why not.
-
-    `again` shows a form that takes long to fill in; without it a refusal leads back to the page of the form.
-    """
-
-    async def handle(call: Call, asked: R) -> web.StreamResponse:
-        back = await forms.way_back(call.http)
-        try:
-            done = await act(call, asked)
-        except Exception as error:
-            problem = explained_request(call.http, error)
-            if problem.status >= EXPECTED_BELOW:
-                raise
-            return again(call, asked, problem) if again else see_other(call.http, back, failure_notice(problem))
-        return see_other(call.http, done.path or back, Notice(done.text))
-
-    return Route(
-        method="POST",
-        path=path,
-        summary=summary,
-        tag=TAG,
-        request=request,
-        handler=handle,
-        answer=None,
-        other_types=(HTML,),
-        fields_in="form",
-        is_public=is_public,
-        seconds=seconds,
-    )
+def expected_problem(request: web.Request, error: Exception) -> ApiError:
+    """Return the answer to what the person did; raise the error again if it is ours."""
+    problem = explained_request(request, error)
+    if problem.status >= EXPECTED_BELOW:
+        raise error
+    return problem
 
 
 def see_other(request: web.Request, path: str, notice: Notice | None = None) -> web.Response:
@@ -114,7 +105,7 @@ def see_other(request: web.Request, path: str, notice: Notice | None = None) -> 
 
 def failure_notice(problem: ApiError) -> Notice:
     """Return why an action was refused, with what to do."""
-    return Notice(f"{problem.detail.message} {problem.detail.hint}".strip(), "failed")
+    return Notice(problem.sentence, "failed")
 
 
 async def error_page(request: web.Request, problem: ApiError) -> web.Response:

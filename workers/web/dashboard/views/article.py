@@ -16,7 +16,7 @@ from core.registry import field_parsing
 from core.search.io.stored_texts import StoredText, StoredTextReader
 from workers.web.dashboard.formats import host, safe_url
 from workers.web.dashboard.markdown_html import cut_text, render_markdown
-from workers.web.dashboard.pages import page
+from workers.web.dashboard.pages import PageTable
 from workers.web.errors import ApiError
 from workers.web.item_models import ItemDetailsAnswer, ItemRequest
 from workers.web.models import Flag, Name
@@ -24,6 +24,7 @@ from workers.web.routes import items, versions
 from workers.web.routes.versions import DiffRequest, VersionAnswer
 from workers.web.routing import Call
 
+ROUTES = PageTable()
 FACTS = "facts"
 """The part that is drawn again when something changes; it needs no text."""
 STATUS_BADGES = {"Indexed": "good", "Crawled": "busy", "Pending": "busy", "Error": "bad"}
@@ -45,6 +46,8 @@ class ArticlePageRequest(ItemPageRequest):
     id: str = Field(alias="uid", pattern=r"^[0-9a-f]{16}$")
 
 
+@ROUTES.page("/items/{id}", "Page", "article.html")
+@ROUTES.page("/articles/{uid}", "Article", "article.html", request=ArticlePageRequest)
 async def show_item(call: Call, asked: ItemPageRequest) -> dict[str, Any]:
     """Show one item with its text, if it has one."""
     details, text = await read_item(call, asked.id)
@@ -108,10 +111,4 @@ async def _diff(call: Call, asked: ItemPageRequest, item_id: str) -> dict[str, A
         request = DiffRequest(id=item_id, older=asked.older, newer=asked.newer)
         return {"lines": (await versions.compare_versions(call, request)).lines, "problem": ""}
     except ApiError as error:
-        return {"lines": [], "problem": f"{error.detail.message} {error.detail.hint}"}
-
-
-ROUTES = (
-    page("/articles/{uid}", "Article", "article.html", show_item, ArticlePageRequest),
-    page("/items/{id}", "Page", "article.html", show_item, ItemPageRequest),
-)
+        return {"lines": [], "problem": error.sentence}

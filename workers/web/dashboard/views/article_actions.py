@@ -7,7 +7,7 @@ from aiohttp import web
 from core.net.picture_fetch import NoPicture, fetch_picture
 from core.pages.picture_type import PICTURE_TYPES
 from workers.web.dashboard.formats import safe_url
-from workers.web.dashboard.pages import Done, action
+from workers.web.dashboard.pages import Done, PageTable
 from workers.web.dashboard.views.article import read_item
 from workers.web.errors import ApiError
 from workers.web.item_models import ItemRequest
@@ -15,8 +15,9 @@ from workers.web.models import Flag
 from workers.web.routes import documents, maintenance
 from workers.web.routes.documents import ReindexItemRequest
 from workers.web.routes.maintenance import ForgetRequest
-from workers.web.routing import Call, Route
+from workers.web.routing import Call
 
+ROUTES = PageTable()
 PICTURE_SECONDS = 3_600
 
 
@@ -26,6 +27,9 @@ class ItemCheckRequest(ItemRequest):
     force: Flag = False
 
 
+@ROUTES.add(
+    "GET", "/items/{id}/picture", "The picture of an article, fetched by this server.", other_types=PICTURE_TYPES
+)
 async def show_picture(call: Call, asked: ItemRequest) -> web.Response:
     """Send the picture of an article, fetched by this server: its own server does not learn who looks."""
     _, text = await read_item(call, asked.id)
@@ -43,6 +47,7 @@ async def show_picture(call: Call, asked: ItemRequest) -> web.Response:
 # ── actions ──
 
 
+@ROUTES.action("/items/{id}/check", "Check an item now, or read it again.")
 async def check_item(call: Call, asked: ItemCheckRequest) -> Done:
     """Have it checked now."""
     done = await documents.reindex(call, ReindexItemRequest(id=asked.id, force=asked.force))
@@ -50,24 +55,9 @@ async def check_item(call: Call, asked: ItemCheckRequest) -> Done:
     return Done(done.queue_problem or f"{how}; this page shows what becomes of it.")
 
 
+@ROUTES.action("/items/{id}/forget", "Forget an item.")
 async def forget_item(call: Call, asked: ItemRequest) -> Done:
     """Forget it with everything that belongs to it."""
     done = await maintenance.forget(call, ForgetRequest(name=asked.id))
     comes_back = f" It comes back by {', '.join(done.comes_back_by)}." if done.comes_back_by else ""
     return Done(f"It is forgotten, with everything that belonged to it.{comes_back}", "/articles")
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/items/{id}/picture",
-        summary="The picture of an article, fetched by this server.",
-        tag="pages",
-        request=ItemRequest,
-        handler=show_picture,
-        answer=None,
-        other_types=PICTURE_TYPES,
-    ),
-    action("/items/{id}/check", "Check an item now, or read it again.", check_item, ItemCheckRequest),
-    action("/items/{id}/forget", "Forget an item.", forget_item, ItemRequest),
-)

@@ -12,12 +12,13 @@ from core.search import snippet_cutting
 from core.search.languages import language_of
 from core.search.snippet_marking import read_question
 from core.sources.io.domain_store import DomainStore
-from workers.web.dashboard.pages import page
+from workers.web.dashboard.pages import PageTable
 from workers.web.models import Cursor, Flag, Moment, Name, RequestModel
 from workers.web.routes import search
 from workers.web.routing import Call
 from workers.web.search_models import SearchRequest, SearchResultAnswer
 
+ROUTES = PageTable()
 PER_PAGE = 30
 MOST_READ = 1_000
 """Articles that are read for one view: where a filter passes few of them, the page says so and its link goes on."""
@@ -53,6 +54,7 @@ class ArticlesPageRequest(RequestModel):
         return f"/articles?{urlencode({**self.filters, **changes}, errors='replace')}"
 
 
+@ROUTES.page("/articles", "Articles", "articles.html")
 async def show_articles(call: Call, asked: ArticlesPageRequest) -> dict[str, Any]:
     """Show the list or the results, with what narrows them down."""
     services = call.services
@@ -134,6 +136,3 @@ def _result(result: SearchResultAnswer, question: str) -> dict[str, Any]:
             for one in result.passages[:MOST_PASSAGES]
         ],
     }
-
-
-ROUTES = (page("/articles", "Articles", "articles.html", show_articles, ArticlesPageRequest),)

@@ -9,13 +9,14 @@ from core.doctor.invariants import Problem
 from core.runs.run import RunKind
 from core.store import redis_health
 from core.store.quarantine import quarantined_keys
-from workers.web.dashboard.pages import Done, action, page
+from workers.web.dashboard.pages import Done, PageTable
 from workers.web.models import Flag, NoParameters, RequestModel
 from workers.web.routes import jobs, maintenance
 from workers.web.routes.jobs import JobsRequest
 from workers.web.routes.maintenance import DoctorRequest
 from workers.web.routing import Call
 
+ROUTES = PageTable()
 SAMPLE = 200
 MOST_RUNS = 5
 MOST_EVENTS = 1_000
@@ -29,6 +30,7 @@ class DoctorPageRequest(RequestModel):
     check: Flag = False
 
 
+@ROUTES.page("/doctor", "Doctor", "doctor.html")
 async def show_doctor(call: Call, asked: DoctorPageRequest) -> dict[str, Any]:
     """Show the last checks and repairs; check a sample on request, which changes nothing."""
     services = call.services
@@ -48,6 +50,7 @@ async def show_doctor(call: Call, asked: DoctorPageRequest) -> dict[str, Any]:
     }
 
 
+@ROUTES.action("/doctor/repair", "Check a sample and repair it.")
 async def repair_sample(call: Call, _: NoParameters) -> Done:
     """Check a sample and repair what is wrong."""
     report = await maintenance.check_sample(call, DoctorRequest(sample=SAMPLE, fix=True))
@@ -55,9 +58,3 @@ async def repair_sample(call: Call, _: NoParameters) -> Done:
     if not found:
         return Done(f"{report.checked:,} names checked, nothing is wrong.", "/doctor")
     return Done(f"{report.checked:,} names checked, {found:,} problems found and repaired.", "/doctor?check=true")
-
-
-ROUTES = (
-    page("/doctor", "Doctor", "doctor.html", show_doctor, DoctorPageRequest),
-    action("/doctor/repair", "Check a sample and repair it.", repair_sample, NoParameters),
-)

@@ -15,7 +15,7 @@ from core.sources.io.item_counts import ItemCounts
 from core.sources.io.source_store import IF_RIGHT
 from core.store import connect
 from core.urls.secrets import redact
-from workers.web.dashboard.pages import page
+from workers.web.dashboard.pages import PageTable
 from workers.web.dashboard.views.domains import domain_state, is_paused
 from workers.web.domain_models import OneDomainRequest
 from workers.web.models import DomainId, RequestModel, SourceName
@@ -24,6 +24,7 @@ from workers.web.routes.domain_control import DomainRequest
 from workers.web.routes.reports import archive_of
 from workers.web.routing import Call
 
+ROUTES = PageTable()
 MOST_RUNS = 8
 MOST_REPORTS = 8
 MOST_DETAILED = 8
@@ -39,6 +40,7 @@ class DomainPageRequest(RequestModel):
     source: SourceName | None = None
 
 
+@ROUTES.page("/domains/{id}", "Domain", "domain.html")
 async def show_domain(call: Call, asked: DomainPageRequest) -> dict[str, Any]:
     """Show everything about one domain."""
     services = call.services
@@ -92,6 +94,3 @@ async def _details(call: Call, source: SourceOverview) -> dict[str, Any]:
             for reason, count in Counter({reason: len(urls) for reason, urls in by_reason.items()}).most_common()
         ],
     }
-
-
-ROUTES = (page("/domains/{id}", "Domain", "domain.html", show_domain, DomainPageRequest),)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field
 
 from workers.web.crawl_models import CrawlerRequest
-from workers.web.dashboard.pages import Done, action
+from workers.web.dashboard.pages import Done, PageTable
 from workers.web.domain_models import RemoveDomainRequest
 from workers.web.errors import ApiError, as_conflict
 from workers.web.job_models import DomainJobs
@@ -16,6 +15,8 @@ from workers.web.models import DomainId, RequestModel, SourceName
 from workers.web.routes import crawler, domain_control, domains
 from workers.web.routes.domain_control import ApproveRequest, DomainRequest
 from workers.web.routing import Call
+
+ROUTES = PageTable()
 
 
 class CrawlForm(RequestModel):
@@ -33,6 +34,7 @@ class RemoveForm(RequestModel):
     confirm: str = Field(default="", max_length=200)
 
 
+@ROUTES.action("/domains/{id}/crawl", "Crawl a domain, or a source of it.")
 async def crawl(call: Call, asked: CrawlForm) -> Done:
     """Begin a crawl now."""
     wanted = CrawlerRequest(domain_id=asked.id, mode=asked.mode, source_id=asked.source)
@@ -41,6 +43,7 @@ async def crawl(call: Call, asked: CrawlForm) -> Done:
     return Done(f"The crawl of {job.source or job.domain} is {job.status}.", f"/runs/{job.id}")
 
 
+@ROUTES.action("/domains/{id}/approve", "Approve what the loss guard stopped.")
 async def approve(call: Call, asked: ApproveRequest) -> Done:
     """Let it lose what is missing, and crawl."""
     answer = await domain_control.approve_removals(call, asked)
@@ -48,17 +51,20 @@ async def approve(call: Call, asked: ApproveRequest) -> Done:
     return Done(f"Approved for a day: {names}. The crawl that removes it is {answer.job.status}.")
 
 
+@ROUTES.action("/domains/{id}/pause", "Pause a domain.")
 async def pause(call: Call, asked: DomainRequest) -> Done:
     """Pause everything of a domain."""
     jobs = await domain_control.pause_domain(call, asked)
     return Done(f"{asked.id} is paused, also after a restart, until you resume it. {_runs(jobs)}".strip())
 
 
+@ROUTES.action("/domains/{id}/resume", "Go on with a domain.")
 async def resume(call: Call, asked: DomainRequest) -> Done:
     """Go on with everything of a domain."""
     return Done(f"{asked.id} goes on. {_runs(await domain_control.resume_domain(call, asked))}".strip())
 
 
+@ROUTES.action("/domains/{id}/cancel", "Cancel the runs of a domain.")
 async def cancel(call: Call, asked: DomainRequest) -> Done:
     """Cancel its runs."""
     return Done(f"Cancelled; what is done stays. {_runs(await domain_control.cancel_domain(call, asked))}".strip())
@@ -68,6 +74,7 @@ def _runs(answer: DomainJobs) -> str:
     return " ".join(f"{job.source or job.domain} is {job.status}." for job in answer.jobs)
 
 
+@ROUTES.action("/domains/{id}/remove", "Remove a domain.", seconds=None)
 async def remove(call: Call, asked: RemoveForm) -> Done:
     """Remove a domain with all its items."""
     if asked.confirm.strip() != asked.id:
@@ -75,13 +82,3 @@ async def remove(call: Call, asked: RemoveForm) -> Done:
     answer = await domains.delete_domain(call, RemoveDomainRequest(id=asked.id))
     counts = ", ".join(f"{count:,} {name}" for name, count in answer.removed.items() if count)
     return Done(f"{asked.id} is removed: {counts or 'it had nothing'}.", "/domains")
-
-
-ROUTES = (
-    action("/domains/{id}/crawl", "Crawl a domain, or a source of it.", crawl, CrawlForm),
-    action("/domains/{id}/approve", "Approve what the loss guard stopped.", approve, ApproveRequest),
-    action("/domains/{id}/pause", "Pause a domain.", pause, DomainRequest),
-    action("/domains/{id}/resume", "Go on with a domain.", resume, DomainRequest),
-    action("/domains/{id}/cancel", "Cancel the runs of a domain.", cancel, DomainRequest),
-    replace(action("/domains/{id}/remove", "Remove a domain.", remove, RemoveForm), seconds=None),
-)

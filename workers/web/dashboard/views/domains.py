@@ -15,7 +15,7 @@ from core.sources.io.domain_overview import DomainOverview, SourceOverview, read
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
 from workers.web.dashboard import rendering
-from workers.web.dashboard.pages import Done, action, failure_notice, page
+from workers.web.dashboard.pages import Done, PageTable, failure_notice
 from workers.web.domain_files import take_up
 from workers.web.domain_models import PutDomainAnswer, QuickDomainRequest
 from workers.web.errors import ApiError
@@ -23,6 +23,7 @@ from workers.web.models import Flag, NoParameters, Offset, RequestModel
 from workers.web.routes.domains import create_quick_domain, refuse_known, store_domain
 from workers.web.routing import Call
 
+ROUTES = PageTable()
 PAGE_DOMAINS = 50
 SOURCES_SHOWN = 3
 ADD_PATH, FORM, FORM_TITLE = "/domains/add", "domain_add.html", "Add a domain"
@@ -41,6 +42,7 @@ class PasteDomainRequest(RequestModel):
     replace: Flag = False
 
 
+@ROUTES.page("/domains", "Domains", "domains.html")
 async def show_domains(call: Call, asked: DomainsPageRequest) -> dict[str, Any]:
     """Show domains with their sources, by id."""
     services = call.services
@@ -99,6 +101,7 @@ def domain_state(domain: DomainOverview, paused: Collection[str], opened: Sequen
     return "good", "listed"
 
 
+@ROUTES.page(ADD_PATH, FORM_TITLE, FORM)
 async def show_form(call: Call, _: NoParameters) -> dict[str, Any]:
     """Show the forms that add a domain."""
     return _form_values(call)
@@ -114,11 +117,13 @@ def _form_again(call: Call, asked: RequestModel, problem: ApiError) -> web.Respo
     return rendering.render(call.http, FORM, values, title=FORM_TITLE, status=problem.status)
 
 
+@ROUTES.action(ADD_PATH, "Add a site, a repository or a folder.", again=_form_again)
 async def add(call: Call, asked: QuickDomainRequest) -> Done:
     """Add a site, a repository or a folder."""
     return _added(await create_quick_domain(call, asked))
 
 
+@ROUTES.action("/domains/paste", "Add a domain.json.", again=_form_again)
 async def paste(call: Call, asked: PasteDomainRequest) -> Done:
     """Add what a domain.json says."""
     domain = parse_domain(asked.text, "/")
@@ -131,11 +136,3 @@ def _added(answer: PutDomainAnswer) -> Done:
     word = "Added" if answer.is_new else "Changed"
     gone = f" No longer in it, with their items: {', '.join(answer.removed)}." if answer.removed else ""
     return Done(f"{word} {answer.id}: {', '.join(answer.sources)}.{gone} It is crawled soon.", f"/domains/{answer.id}")
-
-
-ROUTES = (
-    page("/domains", "Domains", "domains.html", show_domains, DomainsPageRequest),
-    page(ADD_PATH, FORM_TITLE, FORM, show_form, NoParameters),
-    action(ADD_PATH, "Add a site, a repository or a folder.", add, QuickDomainRequest, again=_form_again),
-    action("/domains/paste", "Add a domain.json.", paste, PasteDomainRequest, again=_form_again),
-)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
 
 from core.registry.io.loss_guard import KEPT
@@ -10,14 +9,15 @@ from core.sources.io.domain_overview import SourceOverview
 from core.sources.io.item_counts import ItemCounts
 from core.urls.secrets import redact
 from workers.web.crawl_models import CrawlerRequest, SourcePreview
-from workers.web.dashboard.pages import page
+from workers.web.dashboard.pages import PageTable, expected_problem
 from workers.web.dashboard.views.domain import held
 from workers.web.domain_models import OneDomainRequest
-from workers.web.errors import as_conflict, explained_request
+from workers.web.errors import as_conflict
 from workers.web.models import DomainId, Flag, RequestModel, SourceName
 from workers.web.routes import crawler, domains
 from workers.web.routing import Call
 
+ROUTES = PageTable()
 GROUPS = ("removed", "added", "changed", "refused")
 """What a person should look at first."""
 MOST_NAMES = 20
@@ -33,6 +33,7 @@ class DryRunRequest(RequestModel):
     now: Flag = False
 
 
+@ROUTES.page("/domains/{id}/dry-run", "Dry run", "dry_run.html", seconds=crawler.DRY_RUN_SECONDS + 60)
 async def show_dry_run(call: Call, asked: DryRunRequest) -> dict[str, Any]:
     """Show what a crawl would do; nothing is changed."""
     domain = (await domains.show_domain(call, OneDomainRequest(id=asked.id))).domain
@@ -73,16 +74,5 @@ async def _previews(call: Call, asked: DryRunRequest) -> tuple[list[SourcePrevie
     except TimeoutError:
         minutes, command = crawler.DRY_RUN_SECONDS / 60, f"freshet domain crawl {asked.id} --dry-run"
         return [], f"Listing took more than {minutes:.0f} minutes. Look at one source at a time, or use `{command}`."
-    except Exception as error:
-        problem = explained_request(call.http, error)
-        if problem.status >= 500:
-            raise
-        return [], f"{problem.detail.message} {problem.detail.hint}".strip()
-
-
-ROUTES = (
-    replace(
-        page("/domains/{id}/dry-run", "Dry run", "dry_run.html", show_dry_run, DryRunRequest),
-        seconds=crawler.DRY_RUN_SECONDS + 60,
-    ),
-)
+    except Exception as error:  # noqa: BLE001 - `expected_problem` raises what is not expected
+        return [], expected_problem(call.http, error).sentence

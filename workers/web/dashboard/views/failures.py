@@ -6,11 +6,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from core.urls.secrets import redact
-from workers.web.dashboard.pages import Done, action, page
+from workers.web.dashboard.pages import Done, PageTable
 from workers.web.models import Name, Offset, RequestModel
 from workers.web.routes.failures import FailuresRequest, RetryFailuresRequest, list_failures, retry_failures
 from workers.web.routing import Call
 
+ROUTES = PageTable()
 PAGE_FAILURES = 50
 MEANINGS = {
     "FAIL_HTTP": "the server refused, or answered with an error",
@@ -29,6 +30,7 @@ class FailuresPageRequest(RequestModel):
     offset: Offset = 0
 
 
+@ROUTES.page("/failures", "Failures", "failures.html")
 async def show_failures(call: Call, asked: FailuresPageRequest) -> dict[str, Any]:
     """Show counts and the newest failures."""
     wanted = FailuresRequest(code=asked.code[:40], host=asked.host, limit=PAGE_FAILURES, offset=asked.offset)
@@ -51,6 +53,7 @@ def _path(code: str = "", host: str = "", offset: int = 0) -> str:
     return f"/failures?{urlencode(words, errors='replace')}" if words else "/failures"
 
 
+@ROUTES.action("/failures/retry", "Try failed links again.")
 async def retry(call: Call, asked: RetryFailuresRequest) -> Done:
     """Try links again."""
     count = (await retry_failures(call, asked)).links
@@ -58,9 +61,3 @@ async def retry(call: Call, asked: RetryFailuresRequest) -> Done:
     return Done(
         f"The next run of the canonical fetcher tries again: {count:,} {'link' if count == 1 else 'links'}{which}."
     )
-
-
-ROUTES = (
-    page("/failures", "Failures", "failures.html", show_failures, FailuresPageRequest),
-    action("/failures/retry", "Try failed links again.", retry, RetryFailuresRequest),
-)

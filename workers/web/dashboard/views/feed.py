@@ -8,15 +8,17 @@ from typing import Any
 from core.feeds.daily_counts import DAYS_KEPT
 from workers.web.dashboard.feed_texts import BADGES, days_of
 from workers.web.dashboard.formats import host
-from workers.web.dashboard.pages import page
+from workers.web.dashboard.pages import PageTable
 from workers.web.feed_models import FeedRequest
 from workers.web.feed_preview_models import FeedEntriesRequest
 from workers.web.routes import feed_preview, feeds
 from workers.web.routing import Call
 
+ROUTES = PageTable()
 MOST_ENTRIES = 30
 
 
+@ROUTES.page("/feeds/{id}", "Feed", "feed.html")
 async def show_feed(call: Call, asked: FeedRequest) -> dict[str, Any]:
     """Show a feed."""
     feed = await feeds.show_feed(call, asked)
@@ -32,6 +34,3 @@ async def show_feed(call: Call, asked: FeedRequest) -> dict[str, Any]:
         "days_kept": DAYS_KEPT,
         "badges": BADGES,
     }
-
-
-ROUTES = (page("/feeds/{id}", "Feed", "feed.html", show_feed, FeedRequest),)

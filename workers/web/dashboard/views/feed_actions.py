@@ -9,13 +9,14 @@ from pydantic import Field
 
 from workers.web.category_models import OpmlRequest, PollCategoryRequest
 from workers.web.dashboard.feed_texts import poll_sentence
-from workers.web.dashboard.pages import Done, action
+from workers.web.dashboard.pages import Done, PageTable
 from workers.web.feed_models import CategoryName, FeedId, PollFeedRequest, RemoveFeedRequest, SetFeedRequest
 from workers.web.models import Flag, RequestModel
 from workers.web.pace_models import DropCategoryRequest, RenameCategoryRequest
 from workers.web.routes import categories, category_changes, feed_control, feeds
 from workers.web.routing import Call
 
+ROUTES = PageTable()
 NAMED_REFUSALS = 5
 
 
@@ -60,26 +61,7 @@ class RenameForm(RequestModel):
     to: CategoryName
 
 
-async def poll(call: Call, asked: PollForm) -> Done:
-    """Poll a feed now."""
-    return Done(poll_sentence(await feed_control.poll(call, PollFeedRequest(id=asked.id, force=asked.force))))
-
-
-async def remove(call: Call, asked: RemoveForm) -> Done:
-    """Unsubscribe from a feed."""
-    gone = await feeds.unsubscribe(call, RemoveFeedRequest(id=asked.id, forget=asked.forget))
-    articles = f" {gone.removed.get('articles', 0):,} articles went with it." if asked.forget else ""
-    return Done(f"Removed from {', '.join(gone.categories)}: {gone.url}.{articles} {gone.note}".strip(), "/feeds")
-
-
-async def set_options(call: Call, asked: OptionsForm) -> Done:
-    """Set how often a feed is polled."""
-    interval = None if asked.interval_minutes is None else asked.interval_minutes * 60
-    request = SetFeedRequest(id=asked.id, interval_seconds=interval, gap_seconds=asked.gap_seconds)
-    await feed_control.set_options(call, request)
-    return Done("Set. Polls keep to it from now on.")
-
-
+@ROUTES.action("/feeds/import", "Subscribe to the feeds of an OPML file.")
 async def import_file(call: Call, _: ImportForm) -> Done:
     """Subscribe to the feeds of an OPML file."""
     uploaded = (await call.http.post())["opml"]
@@ -93,6 +75,7 @@ async def import_file(call: Call, _: ImportForm) -> Done:
     return Done(f"{done.added:,} feeds added. The ingestor polls them now.{refused}", "/feeds")
 
 
+@ROUTES.action("/feeds/categories/poll", "Have all feeds of a category polled.")
 async def poll_category(call: Call, asked: CategoryForm) -> Done:
     """Have the feeds of a category polled."""
     done = await categories.poll_category(call, PollCategoryRequest(name=asked.name))
@@ -100,6 +83,7 @@ async def poll_category(call: Call, asked: CategoryForm) -> Done:
     return Done(f"The ingestor polls {done.due:,} feeds of {asked.name} now.{waiting}")
 
 
+@ROUTES.action("/feeds/categories/rename", "Rename a category, or merge it.", seconds=None)
 async def rename(call: Call, asked: RenameForm) -> Done:
     """Rename a category, or merge it into another."""
     done = await category_changes.rename(call, RenameCategoryRequest(name=asked.name, to=asked.to))
@@ -107,6 +91,7 @@ async def rename(call: Call, asked: RenameForm) -> Done:
     return Done(text.strip(), "/feeds")
 
 
+@ROUTES.action("/feeds/categories/drop", "Drop a category.", seconds=None)
 async def drop(call: Call, asked: CategoryForm) -> Done:
     """Drop a category."""
     done = await category_changes.drop(call, DropCategoryRequest(name=asked.name))
@@ -114,12 +99,24 @@ async def drop(call: Call, asked: CategoryForm) -> Done:
     return Done((text + " ".join(done.notes)).strip(), "/feeds")
 
 
-ROUTES = (
-    action("/feeds/import", "Subscribe to the feeds of an OPML file.", import_file, ImportForm),
-    action("/feeds/categories/poll", "Have all feeds of a category polled.", poll_category, CategoryForm),
-    action("/feeds/categories/rename", "Rename a category, or merge it.", rename, RenameForm, seconds=None),
-    action("/feeds/categories/drop", "Drop a category.", drop, CategoryForm, seconds=None),
-    action("/feeds/{id}/poll", "Poll a feed now.", poll, PollForm),
-    action("/feeds/{id}/options", "Set how often a feed is polled.", set_options, OptionsForm),
-    action("/feeds/{id}/remove", "Unsubscribe from a feed.", remove, RemoveForm, seconds=None),
-)
+@ROUTES.action("/feeds/{id}/poll", "Poll a feed now.")
+async def poll(call: Call, asked: PollForm) -> Done:
+    """Poll a feed now."""
+    return Done(poll_sentence(await feed_control.poll(call, PollFeedRequest(id=asked.id, force=asked.force))))
+
+
+@ROUTES.action("/feeds/{id}/remove", "Unsubscribe from a feed.", seconds=None)
+async def remove(call: Call, asked: RemoveForm) -> Done:
+    """Unsubscribe from a feed."""
+    gone = await feeds.unsubscribe(call, RemoveFeedRequest(id=asked.id, forget=asked.forget))
+    articles = f" {gone.removed.get('articles', 0):,} articles went with it." if asked.forget else ""
+    return Done(f"Removed from {', '.join(gone.categories)}: {gone.url}.{articles} {gone.note}".strip(), "/feeds")
+
+
+@ROUTES.action("/feeds/{id}/options", "Set how often a feed is polled.")
+async def set_options(call: Call, asked: OptionsForm) -> Done:
+    """Set how often a feed is polled."""
+    interval = None if asked.interval_minutes is None else asked.interval_minutes * 60
+    request = SetFeedRequest(id=asked.id, interval_seconds=interval, gap_seconds=asked.gap_seconds)
+    await feed_control.set_options(call, request)
+    return Done("Set. Polls keep to it from now on.")

@@ -9,13 +9,14 @@ from urllib.parse import urlencode
 from pydantic import Field
 
 from workers.web.dashboard.feed_texts import BADGES, days_of
-from workers.web.dashboard.pages import page
+from workers.web.dashboard.pages import PageTable
 from workers.web.feed_models import FeedsRequest
 from workers.web.feed_token import feed_query
 from workers.web.models import Name, RequestModel
 from workers.web.routes import feeds
 from workers.web.routing import Call
 
+ROUTES = PageTable()
 PAGE_FEEDS = 30
 HEALTH = ("working", "silent", "broken", "gone", "new")
 
@@ -35,6 +36,7 @@ class FeedsPageRequest(RequestModel):
         return f"/feeds?{urlencode(query, errors='surrogateescape')}" if query else "/feeds"
 
 
+@ROUTES.page("/feeds", "Feeds", "feeds.html")
 async def show_feeds(call: Call, asked: FeedsPageRequest) -> dict[str, Any]:
     """Show a page of the feeds."""
     offset, now = (asked.page - 1) * PAGE_FEEDS, time.time()
@@ -60,6 +62,3 @@ async def show_feeds(call: Call, asked: FeedsPageRequest) -> dict[str, Any]:
         "first": offset + 1,
         "is_filtered": bool(asked.category or asked.status or asked.text),
     }
-
-
-ROUTES = (page("/feeds", "Feeds", "feeds.html", show_feeds, FeedsPageRequest),)

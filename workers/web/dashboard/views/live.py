@@ -6,11 +6,13 @@ import asyncio
 
 from aiohttp import web
 
+from workers.web.dashboard.pages import PageTable
 from workers.web.events import EventFeed
 from workers.web.models import NoParameters
-from workers.web.routing import EVENT_STREAM, Call, Route
+from workers.web.routing import EVENT_STREAM, Call
 from workers.web.sse import abort, empty_stream, event_response
 
+ROUTES = PageTable()
 SHORTEST_SECONDS = 1.0
 """However much happens, a page is drawn at most this often."""
 LONGEST_SECONDS = 5.0
@@ -20,6 +22,13 @@ NO_EVENTS = frozenset({"none"})
 CHANGED = b"event: changed\ndata: 1\n\n"
 
 
+@ROUTES.add(
+    "GET",
+    "/live",
+    "Says when a page of the dashboard should be drawn again.",
+    other_types=(EVENT_STREAM,),
+    seconds=None,
+)
 async def stream_changes(call: Call, _: NoParameters) -> web.StreamResponse:
     """Send an event whenever a page should be drawn again, until the client leaves."""
     if call.is_head:
@@ -43,18 +52,3 @@ async def _wait_for_change(feed: EventFeed) -> None:
         waited += SHORTEST_SECONDS
         if feed.position != position:
             return
-
-
-ROUTES = (
-    Route(
-        method="GET",
-        path="/live",
-        summary="Says when a page of the dashboard should be drawn again.",
-        tag="pages",
-        request=NoParameters,
-        handler=stream_changes,
-        answer=None,
-        other_types=(EVENT_STREAM,),
-        seconds=None,
-    ),
-)

@@ -10,11 +10,13 @@ from pydantic import Field
 
 from workers.web.dashboard import session
 from workers.web.dashboard.forms import own_path
-from workers.web.dashboard.pages import page, see_other
+from workers.web.dashboard.pages import PageTable, see_other
 from workers.web.dashboard.session import Notice
 from workers.web.models import NoParameters, RequestModel
-from workers.web.routing import HTML, Call, Route
+from workers.web.routing import Call
 from workers.web.security import GUARD
+
+ROUTES = PageTable()
 
 
 class LoginPageRequest(RequestModel):
@@ -30,11 +32,13 @@ class LoginRequest(RequestModel):
     next: str = Field(default="/", max_length=2_000)
 
 
+@ROUTES.page("/login", "Log in", "login.html", is_public=True)
 async def show_login(call: Call, asked: LoginPageRequest) -> dict[str, Any]:
     """Show the form."""
     return {"next": own_path(asked.next)}
 
 
+@ROUTES.form("/login", "Log in with the API token.", is_public=True)
 async def log_in(call: Call, asked: LoginRequest) -> web.Response:
     """Give the browser a cookie if the token is right."""
     if not call.http.app[GUARD].rules.is_token(asked.token.strip()):
@@ -45,30 +49,9 @@ async def log_in(call: Call, asked: LoginRequest) -> web.Response:
     return response
 
 
+@ROUTES.form("/logout", "Log out.", is_public=True)
 async def log_out(call: Call, _: NoParameters) -> web.Response:
     """Take the cookie back."""
     response = see_other(call.http, "/login", Notice("You are logged out."))
     session.clear_login(response)
     return response
-
-
-def _form(path: str, summary: str, handler: Any, request: type[RequestModel]) -> Route[Any]:
-    return Route(
-        method="POST",
-        path=path,
-        summary=summary,
-        tag="pages",
-        request=request,
-        handler=handler,
-        answer=None,
-        other_types=(HTML,),
-        fields_in="form",
-        is_public=True,
-    )
-
-
-ROUTES = (
-    page("/login", "Log in", "login.html", show_login, LoginPageRequest, is_public=True),
-    _form("/login", "Log in with the API token.", log_in, LoginRequest),
-    _form("/logout", "Log out.", log_out, NoParameters),
-)

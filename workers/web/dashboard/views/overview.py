@@ -10,11 +10,14 @@ from core.search.io.embed_queue import EmbedQueue
 from workers.web.dashboard import charts
 from workers.web.dashboard.attention import attention_of
 from workers.web.dashboard.flow import flow_of
-from workers.web.dashboard.pages import Done, action, page
+from workers.web.dashboard.pages import Done, PageTable
 from workers.web.models import NoParameters
 from workers.web.routing import Call
 
+ROUTES = PageTable()
 
+
+@ROUTES.page("/", "Overview", "overview.html")
 async def show_overview(call: Call, _: NoParameters) -> dict[str, Any]:
     """Show what is there, what is going on, how fresh it is, and what needs a person."""
     state = await call.services.pipeline.read()
@@ -44,13 +47,8 @@ def _is_empty(state: PipelineState) -> bool:
     return not (metrics.feeds or metrics.articles or any("." in sid for sid in metrics.backlog.due))
 
 
+@ROUTES.action("/embed/resume", "Embed again, without waiting for the end of a pause.")
 async def resume_embedding(call: Call, _: NoParameters) -> Done:
     """Send texts to the embedder again, without waiting for the end of its pause."""
     await EmbedQueue(call.services.client, call.services.keys).resume()
     return Done("Embedding is tried again with the timer's next round.")
-
-
-ROUTES = (
-    page("/", "Overview", "overview.html", show_overview, NoParameters),
-    action("/embed/resume", "Embed again, without waiting for the end of a pause.", resume_embedding, NoParameters),
-)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -13,12 +12,13 @@ from pydantic import Field
 from core.errors import NotFound
 from core.outputs.vector_store.crawl_report import TYPE, ReportName
 from core.runs.run import COUNTERS
-from workers.web.dashboard.pages import page
+from workers.web.dashboard.pages import PageTable
 from workers.web.models import DomainId, RequestModel
 from workers.web.report_models import Name, NamedDownloadRequest
 from workers.web.routes import reports
 from workers.web.routing import Call
 
+ROUTES = PageTable()
 STEPS = ("download", "process", "embed")
 
 
@@ -30,6 +30,7 @@ class ReportPageRequest(RequestModel):
     file: str = Field(default="", max_length=1_000)
 
 
+@ROUTES.page("/domains/{id}/reports/{name}", "Report", "report.html")
 async def show_report(call: Call, asked: ReportPageRequest) -> dict[str, Any]:
     """Show what a crawl did to each source."""
     _require(asked)
@@ -57,6 +58,13 @@ def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items() if count)
 
 
+@ROUTES.page(
+    "/domains/{id}/reports/{name}/download",
+    "Archive",
+    "report.html",
+    other_types=(reports.ZIP, reports.CSV),
+    seconds=None,
+)
 async def download(call: Call, asked: ReportPageRequest) -> web.StreamResponse:
     """Send the archive, or one file of it."""
     _require(asked)
@@ -67,13 +75,3 @@ def _require(asked: ReportPageRequest) -> None:
     name = ReportName.parse(asked.name)
     if name is None or name.domain_id != asked.id:
         raise NotFound(f"{asked.id} has no report {asked.name[:200]}.")
-
-
-ROUTES = (
-    page("/domains/{id}/reports/{name}", "Report", "report.html", show_report, ReportPageRequest),
-    replace(
-        page("/domains/{id}/reports/{name}/download", "Archive", "report.html", download, ReportPageRequest),
-        other_types=(reports.ZIP, reports.CSV),
-        seconds=None,
-    ),
-)

@@ -11,18 +11,20 @@ from core.runs.run import COUNTERS, RunKind, RunStatus
 from core.sources.io.source_store import IF_RIGHT
 from core.store import connect
 from core.urls.secrets import redact
-from workers.web.dashboard.pages import Done, action, page
+from workers.web.dashboard.pages import Done, PageTable
 from workers.web.job_models import Job
 from workers.web.routes.job_control import cancel_job, pause_job, resume_job, retry_job
 from workers.web.routes.jobs import FailedRequest, JobRequest
 from workers.web.routing import Call
 
+ROUTES = PageTable()
 LEFT_SHOWN = 10
 _HAS_LEFT = frozenset(RunStatus) - {RunStatus.SUCCEEDED, RunStatus.RUNNING}
 VISITED, *PARTS = COUNTERS[1:]
 """`visited` is the sum of the parts."""
 
 
+@ROUTES.page("/runs/{id}", "Run", "run.html")
 async def show_run(call: Call, asked: JobRequest) -> dict[str, Any]:
     """Show everything about one run."""
     services = call.services
@@ -55,21 +57,25 @@ def _sums(counts: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
+@ROUTES.action("/runs/{id}/pause", "Pause a run.")
 async def pause(call: Call, asked: JobRequest) -> Done:
     """Pause a run."""
     return _controlled(await pause_job(call, asked))
 
 
+@ROUTES.action("/runs/{id}/resume", "Go on with a run.")
 async def resume(call: Call, asked: JobRequest) -> Done:
     """Go on with a run."""
     return _controlled(await resume_job(call, asked))
 
 
+@ROUTES.action("/runs/{id}/cancel", "Cancel a run.")
 async def cancel(call: Call, asked: JobRequest) -> Done:
     """Cancel a run."""
     return _controlled(await cancel_job(call, asked))
 
 
+@ROUTES.action("/runs/{id}/retry", "Visit the failed items of a run again.")
 async def retry(call: Call, asked: FailedRequest) -> Done:
     """Visit failed items again."""
     answer = await retry_job(call, asked)
@@ -90,12 +96,3 @@ def _sentence(job: Job) -> str:
         RunStatus.INTERRUPTED: "The next free worker takes it.",
     }.get(job.status, "")
     return f"{job.source or job.domain or job.kind} is {job.status}. {next_step}".strip()
-
-
-ROUTES = (
-    page("/runs/{id}", "Run", "run.html", show_run, JobRequest),
-    action("/runs/{id}/pause", "Pause a run.", pause, JobRequest),
-    action("/runs/{id}/resume", "Go on with a run.", resume, JobRequest),
-    action("/runs/{id}/cancel", "Cancel a run.", cancel, JobRequest),
-    action("/runs/{id}/retry", "Visit the failed items of a run again.", retry, FailedRequest),
-)

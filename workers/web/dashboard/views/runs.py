@@ -11,11 +11,12 @@ from core.runs.io.run_list import RunFilter, RunList
 from core.runs.run import Run, RunKind, RunStatus
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
-from workers.web.dashboard.pages import Done, action, page
+from workers.web.dashboard.pages import Done, PageTable
 from workers.web.models import DomainId, Offset, RequestModel
 from workers.web.routes.job_control import KindRequest, pause_kind, resume_kind
 from workers.web.routing import Call
 
+ROUTES = PageTable()
 PAGE_RUNS = 50
 PURPOSES = {
     RunKind.INGEST: "polls feeds that are due",
@@ -40,6 +41,7 @@ class RunsPageRequest(RequestModel):
     offset: Offset = 0
 
 
+@ROUTES.page("/runs", "Runs", "runs.html")
 async def show_runs(call: Call, asked: RunsPageRequest) -> dict[str, Any]:
     """Show the open runs, and below them the others, newest first."""
     services = call.services
@@ -77,20 +79,15 @@ def _path(asked: RunsPageRequest, offset: int) -> str:
     return f"/runs?{words}" if words else "/runs"
 
 
+@ROUTES.action("/runs/kinds/{kind}/pause", "Pause all runs of a kind.")
 async def pause_runs(call: Call, asked: KindRequest) -> Done:
     """Pause all runs of a kind."""
     jobs = (await pause_kind(call, asked)).jobs
     return Done(f"Runs of the kind {asked.kind} are paused, also the next ones ({len(jobs)} open).")
 
 
+@ROUTES.action("/runs/kinds/{kind}/resume", "Go on with all runs of a kind.")
 async def resume_runs(call: Call, asked: KindRequest) -> Done:
     """Go on with all runs of a kind."""
     jobs = (await resume_kind(call, asked)).jobs
     return Done(f"Runs of the kind {asked.kind} go on ({len(jobs)} open).")
-
-
-ROUTES = (
-    page("/runs", "Runs", "runs.html", show_runs, RunsPageRequest),
-    action("/runs/kinds/{kind}/pause", "Pause all runs of a kind.", pause_runs, KindRequest),
-    action("/runs/kinds/{kind}/resume", "Go on with all runs of a kind.", resume_runs, KindRequest),
-)

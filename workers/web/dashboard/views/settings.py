@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from workers.web.dashboard.pages import page
+from workers.web.dashboard.pages import PageTable
 from workers.web.models import NoParameters, RequestModel
 from workers.web.routes import settings
 from workers.web.routes.settings import SettingAnswer
 from workers.web.routing import Call
 
+ROUTES = PageTable()
 BADGES = {"default": "quiet", "environment": "good", ".env": "good", "at the start": "warn"}
 _CODE = re.compile(r"(`[^`]+`)")
 
@@ -22,6 +23,7 @@ class SettingsPageRequest(RequestModel):
     """Anything: only those that are not as by default."""
 
 
+@ROUTES.page("/settings", "Settings", "settings.html")
 async def show_settings(call: Call, asked: SettingsPageRequest) -> dict[str, Any]:
     """Show all settings, or those that were set."""
     found = (await settings.list_settings(call, NoParameters())).settings
@@ -44,6 +46,3 @@ def seconds(name: str, value: str) -> float | None:
     """Return the length of time that a setting is, if it is one that reads better in another unit."""
     is_time = name.endswith("_SECONDS") and re.fullmatch(r"\d+(\.\d+)?", value)
     return float(value) if is_time and float(value) >= 90 else None
-
-
-ROUTES = (page("/settings", "Settings", "settings.html", show_settings, SettingsPageRequest),)

@@ -6,11 +6,13 @@ from typing import Any
 
 from pydantic import Field
 
-from workers.web.dashboard.pages import Done, action, page
+from workers.web.dashboard.pages import Done, PageTable
 from workers.web.models import NoParameters, RequestModel
 from workers.web.pace_models import SetHostRequest
 from workers.web.routes import pace, throttle
 from workers.web.routing import Call
+
+ROUTES = PageTable()
 
 
 class PaceForm(RequestModel):
@@ -21,6 +23,7 @@ class PaceForm(RequestModel):
     parallel: int | None = Field(default=None, ge=1, le=1_000)
 
 
+@ROUTES.page("/throttle", "Throttle", "throttle.html")
 async def show_throttle(call: Call, _: NoParameters) -> dict[str, Any]:
     """Show what we wait for."""
     found = await throttle.show_throttle(call, NoParameters())
@@ -38,15 +41,10 @@ async def show_throttle(call: Call, _: NoParameters) -> dict[str, Any]:
     }
 
 
+@ROUTES.action("/throttle/pace", "Set how quickly a host is asked.")
 async def set_pace(call: Call, asked: PaceForm) -> Done:
     """Set the pace of a host, or take it back."""
     request = SetHostRequest(host=asked.host, gap_seconds=asked.gap_seconds, parallel=asked.parallel)
     now = await pace.set_host(call, request)
     at_once = f"{now.parallel} at once" if now.parallel else "any number at once"
     return Done(f"{now.host}: a gap of {now.gap_seconds:g} s, {at_once}. All processes keep to it within seconds.")
-
-
-ROUTES = (
-    page("/throttle", "Throttle", "throttle.html", show_throttle, NoParameters),
-    action("/throttle/pace", "Set how quickly a host is asked.", set_pace, PaceForm),
-)

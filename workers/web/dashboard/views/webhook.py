@@ -6,15 +6,17 @@ from typing import Any
 
 from core.outputs.webhook_attempts import MOST_ATTEMPTS
 from workers.web.dashboard import webhook_texts
-from workers.web.dashboard.pages import page
+from workers.web.dashboard.pages import PageTable
 from workers.web.routes import webhook_delivery, webhooks
 from workers.web.routing import Call
 from workers.web.webhook_models import DeadLettersRequest, WebhookRequest
 
+ROUTES = PageTable()
 MOST_DEAD = 50
 MOST_BODY_CHARS = 2_000
 
 
+@ROUTES.page("/webhooks/{id}", "Webhook", "webhook.html")
 async def show_webhook(call: Call, asked: WebhookRequest) -> dict[str, Any]:
     """Show a webhook and its newest dead letters."""
     webhook = await webhooks.show(call, asked)
@@ -32,6 +34,3 @@ async def show_webhook(call: Call, asked: WebhookRequest) -> dict[str, Any]:
         "most_attempts": MOST_ATTEMPTS,
         "most_chars": MOST_BODY_CHARS,
     }
-
-
-ROUTES = (page("/webhooks/{id}", "Webhook", "webhook.html", show_webhook, WebhookRequest),)

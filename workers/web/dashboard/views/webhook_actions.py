@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from workers.web.dashboard.pages import Done, action
+from workers.web.dashboard.pages import Done, PageTable
 from workers.web.dashboard.webhook_texts import receiver_of
 from workers.web.errors import ApiError
 from workers.web.models import RequestModel
 from workers.web.routes import webhook_delivery, webhooks
 from workers.web.routing import Call
 from workers.web.webhook_models import EventId, ReplayRequest, WebhookId, WebhookRequest
+
+ROUTES = PageTable()
 
 
 class ReplayForm(RequestModel):
@@ -18,6 +20,7 @@ class ReplayForm(RequestModel):
     from_id: EventId
 
 
+@ROUTES.action("/webhooks/{id}/test", "Send a test message.")
 async def test(call: Call, asked: WebhookRequest) -> Done:
     """Send a test message."""
     answer = await webhook_delivery.test(call, asked)
@@ -27,29 +30,34 @@ async def test(call: Call, asked: WebhookRequest) -> Done:
     return Done(f"The receiver took the test message (HTTP {answer.http_status}).")
 
 
+@ROUTES.action("/webhooks/{id}/pause", "Send nothing; collect events.")
 async def pause(call: Call, asked: WebhookRequest) -> Done:
     """Send nothing more."""
     webhook = await webhooks.pause(call, asked)
     return Done(f"Nothing is sent to {receiver_of(webhook.url)} any more; events are collected.")
 
 
+@ROUTES.action("/webhooks/{id}/resume", "Send events again.")
 async def resume(call: Call, asked: WebhookRequest) -> Done:
     """Send again."""
     return Done(f"Events are sent to {receiver_of((await webhooks.resume(call, asked)).url)} again.")
 
 
+@ROUTES.action("/webhooks/{id}/skip", "Give up the first event that waits.")
 async def skip(call: Call, asked: WebhookRequest) -> Done:
     """Give up the first event that waits."""
     event_id = (await webhook_delivery.skip(call, asked)).event_id
     return Done(f"The event {event_id} is given up; it is among the dead letters." if event_id else "Nothing waits.")
 
 
+@ROUTES.action("/webhooks/{id}/replay", "Deliver events once more.")
 async def replay(call: Call, asked: ReplayForm) -> Done:
     """Deliver everything from an event on once more."""
     answer = await webhook_delivery.replay(call, ReplayRequest(id=asked.id, from_id=asked.from_id))
     return Done(f"The events from {answer.from_id} on are delivered once more, before what waits.")
 
 
+@ROUTES.action("/webhooks/{id}/replay_dead", "Deliver the dead letters once more.")
 async def replay_dead(call: Call, asked: WebhookRequest) -> Done:
     """Deliver the dead letters once more."""
     count = (await webhook_delivery.replay(call, ReplayRequest(id=asked.id))).dead_letters
@@ -58,18 +66,8 @@ async def replay_dead(call: Call, asked: WebhookRequest) -> Done:
     return Done(f"{count:,} dead letters are delivered once more.")
 
 
+@ROUTES.action("/webhooks/{id}/remove", "Remove a webhook.")
 async def remove(call: Call, asked: WebhookRequest) -> Done:
     """Remove a webhook."""
     gone = await webhooks.remove(call, asked)
     return Done(f"Removed: {receiver_of(gone.url)}. Nothing is sent there any more.", "/webhooks")
-
-
-ROUTES = (
-    action("/webhooks/{id}/test", "Send a test message.", test, WebhookRequest),
-    action("/webhooks/{id}/pause", "Send nothing; collect events.", pause, WebhookRequest),
-    action("/webhooks/{id}/resume", "Send events again.", resume, WebhookRequest),
-    action("/webhooks/{id}/skip", "Give up the first event that waits.", skip, WebhookRequest),
-    action("/webhooks/{id}/replay", "Deliver events once more.", replay, ReplayForm),
-    action("/webhooks/{id}/replay_dead", "Deliver the dead letters once more.", replay_dead, WebhookRequest),
-    action("/webhooks/{id}/remove", "Remove a webhook.", remove, WebhookRequest),
-)

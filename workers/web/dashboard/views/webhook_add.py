@@ -11,14 +11,14 @@ from pydantic import BeforeValidator, Field
 from core.outputs.webhook_filter import EVENT_TYPES, MOST_NAMES
 from core.sources.io.domain_store import DomainStore
 from workers.web.dashboard import rendering
-from workers.web.dashboard.pages import ACTION_SECONDS, EXPECTED_BELOW, failure_notice, page
+from workers.web.dashboard.pages import ACTION_SECONDS, PageTable, expected_problem, failure_notice
 from workers.web.dashboard.webhook_texts import receiver_of
-from workers.web.errors import explained_request
 from workers.web.models import Name, NoParameters, names
 from workers.web.routes import webhooks
-from workers.web.routing import HTML, Call, Route
+from workers.web.routing import Call
 from workers.web.webhook_models import AddWebhookRequest, WebhookAnswer, WebhookRequest
 
+ROUTES = PageTable()
 TEMPLATE = "webhook_add.html"
 TITLE = "Add a webhook"
 MOST_BOXES = 60
@@ -37,24 +37,25 @@ class AddForm(AddWebhookRequest):
     domains: Listed
 
 
+@ROUTES.page("/webhooks/add", TITLE, TEMPLATE)
 async def show_form(call: Call, _: NoParameters) -> dict[str, Any]:
     """Show the empty form."""
     return await _values(call, AddForm.model_construct(url=""))
 
 
+@ROUTES.form("/webhooks/add", "Add a webhook.", seconds=ACTION_SECONDS)
 async def add(call: Call, asked: AddForm) -> web.Response:
     """Add a webhook and show its secret, only this once; what cannot be added is told beside the form."""
     try:
         added = await webhooks.add(call, asked.model_copy(update={"url": asked.url.strip()}))
-    except Exception as error:
-        problem = explained_request(call.http, error)
-        if problem.status >= EXPECTED_BELOW:
-            raise
+    except Exception as error:  # noqa: BLE001 - `expected_problem` raises what is not expected
+        problem = expected_problem(call.http, error)
         values = {**await _values(call, asked), "notice": failure_notice(problem)}
         return rendering.render(call.http, TEMPLATE, values, title=TITLE, status=problem.status)
     return _secret_page(call, added, "Added. Events are sent there from now on.")
 
 
+@ROUTES.form("/webhooks/{id}/rotate", "Give a webhook a new secret.", seconds=ACTION_SECONDS)
 async def rotate(call: Call, asked: WebhookRequest) -> web.Response:
     """Give a webhook a new secret and show it, only this once."""
     answer = await webhooks.rotate(call, asked)
@@ -78,25 +79,3 @@ async def _values(call: Call, asked: AddForm) -> dict[str, Any]:
         "domains": sorted(domains),
     }
     return {"asked": asked, "known": known, "most_boxes": MOST_BOXES}
-
-
-def _secret_form(path: str, summary: str, **more: Any) -> Route[Any]:
-    """Return the route of a form that is answered by a page of its own."""
-    return Route(
-        method="POST",
-        path=path,
-        summary=summary,
-        tag="pages",
-        answer=None,
-        other_types=(HTML,),
-        fields_in="form",
-        seconds=ACTION_SECONDS,
-        **more,
-    )
-
-
-ROUTES = (
-    page("/webhooks/add", TITLE, TEMPLATE, show_form, NoParameters),
-    _secret_form("/webhooks/add", "Add a webhook.", request=AddForm, handler=add),
-    _secret_form("/webhooks/{id}/rotate", "Give a webhook a new secret.", request=WebhookRequest, handler=rotate),
-)

@@ -8,12 +8,13 @@ from pydantic import Field
 
 from core.outputs.io.webhook_totals import read_totals
 from workers.web.dashboard import webhook_texts
-from workers.web.dashboard.pages import page
+from workers.web.dashboard.pages import PageTable
 from workers.web.models import RequestModel
 from workers.web.routes import webhooks
 from workers.web.routing import Call
 from workers.web.webhook_models import WebhooksRequest
 
+ROUTES = PageTable()
 PAGE_WEBHOOKS = 50
 
 
@@ -23,6 +24,7 @@ class WebhooksPageRequest(RequestModel):
     page: int = Field(default=1, ge=1, le=1_000)
 
 
+@ROUTES.page("/webhooks", "Webhooks", "webhooks.html")
 async def show_webhooks(call: Call, asked: WebhooksPageRequest) -> dict[str, Any]:
     """Show a page of the webhooks."""
     offset = (asked.page - 1) * PAGE_WEBHOOKS
@@ -36,6 +38,3 @@ async def show_webhooks(call: Call, asked: WebhooksPageRequest) -> dict[str, Any
         "before": f"/webhooks?page={asked.page - 1}" if asked.page > 1 else "",
         "after": f"/webhooks?page={asked.page + 1}" if offset + PAGE_WEBHOOKS < found.total else "",
     }
-
-
-ROUTES = (page("/webhooks", "Webhooks", "webhooks.html", show_webhooks, WebhooksPageRequest),)

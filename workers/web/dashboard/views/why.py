@@ -7,13 +7,14 @@ from typing import Any
 
 from pydantic import Field
 
-from workers.web.dashboard.pages import Done, action, page
+from workers.web.dashboard.pages import Done, PageTable
 from workers.web.item_models import WhyRequest
 from workers.web.models import RequestModel
 from workers.web.routes import documents, items
 from workers.web.routes.documents import ReindexItemRequest
 from workers.web.routing import Call
 
+ROUTES = PageTable()
 SIGNS = {
     "passed": ("good", "passed"),
     "stopped": ("bad", "stopped here"),
@@ -39,6 +40,7 @@ class ReadAgainRequest(RequestModel):
     url: str = Field(min_length=1, max_length=8_000)
 
 
+@ROUTES.page("/why", "Why?", "why.html")
 async def show_why(call: Call, asked: WhyPageRequest) -> dict[str, Any]:
     """Show the trail; nothing is changed or requested."""
     url = asked.url.strip()
@@ -54,15 +56,10 @@ async def show_why(call: Call, asked: WhyPageRequest) -> dict[str, Any]:
     }
 
 
+@ROUTES.action("/why/read-again", "Read a page again, whatever is remembered about it.")
 async def read_again(call: Call, asked: ReadAgainRequest) -> Done:
     """Have it fetched again, whatever is remembered about it."""
     done = await documents.reindex(call, ReindexItemRequest(source=asked.url, force=True))
     if not done.items and not done.links:
         return Done("Nothing is known under this name, so there is nothing to read again.")
     return Done(done.queue_problem or "It is read again now; this page shows what becomes of it.")
-
-
-ROUTES = (
-    page("/why", "Why?", "why.html", show_why, WhyPageRequest),
-    action("/why/read-again", "Read a page again, whatever is remembered about it.", read_again, ReadAgainRequest),
-)
