@@ -6,7 +6,7 @@ import asyncio
 
 from tests.api import ApiServer
 from tests.browser import chromium, every_screen, needs_browser, visitor
-from workers.web.dashboard.navigation import NAVIGATION
+from workers.web.dashboard.rendering import NAVIGATION
 from workers.web.dashboard.views import PAGES
 
 pytestmark = needs_browser

@@ -38,7 +38,7 @@ from tests.mcp_servers import (
 )
 from tests.two_category_store import OLD
 from tests.web import FakeWeb
-from workers.mcp.references import as_tools
+from workers.mcp.server import as_tools
 from workers.mcp.start import parse_bind
 from workers.mcp.tools import TOOLS
 

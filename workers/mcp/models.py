@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from core.sources.io.domain_overview import DomainOverview
-from workers.web.category_models import CategoryAnswer
 from workers.web.job_models import FailedJobItem, Job
 from workers.web.models import AnswerModel, JobId, Name, Offset, PlainAnswer, RequestModel
 from workers.web.routes.articles import ArticlesRequest
+from workers.web.routes.categories import CategoryAnswer
 from workers.web.routes.jobs import JobsRequest
 
 ShortLimit = Annotated[int, Field(ge=1, le=100, description="At most so many.")]

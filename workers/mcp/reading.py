@@ -10,11 +10,10 @@ from core.search.io.stored_texts import StoredTextReader
 from core.urls.secrets import redact
 from workers.mcp.models import FeedSummary, ReadTextRequest, SourcesAnswer, SourcesRequest, TextPart
 from workers.web.errors import ApiError
-from workers.web.feed_models import FeedsRequest
 from workers.web.models import NoParameters
 from workers.web.routes.categories import list_categories
 from workers.web.routes.domains import list_domains
-from workers.web.routes.feeds import list_feeds
+from workers.web.routes.feeds import FeedsRequest, list_feeds
 from workers.web.routing import StoreCall
 
 

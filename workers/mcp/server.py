@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import mcp_types as types
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
+from pydantic import BaseModel, ValidationError
 
 from core.store import connect
 from workers.mcp import texts
-from workers.mcp.arguments import read_arguments
 from workers.mcp.declaration import ToolDeclaration
 from workers.mcp.models import ReadTextRequest
 from workers.mcp.reading import read_text
-from workers.mcp.references import as_tools
 from workers.mcp.tools import TOOLS
-from workers.web.errors import explained, nearest
+from workers.web.errors import ApiError, explained, nearest
+from workers.web.parameters import field_names, problem_sentences
 from workers.web.routing import ANSWER_SECONDS, StoreCall, encoded
 from workers.web.services import ServiceOpener
 
@@ -116,3 +118,37 @@ def _sentence(error: Exception, place: str) -> str:
 def _plain(text: str) -> str:
     """Return a text that can be sent; bytes in the store that are no UTF-8 become question marks."""
     return text.encode(errors="replace").decode()
+
+
+R = TypeVar("R", bound=BaseModel)
+
+
+def read_arguments(tool: str, model: type[R], arguments: Mapping[str, Any]) -> R:
+    """Return the arguments; raise ApiError. Null is the same as leaving out, and `"5"` is 5: models write both."""
+    given = {name: value for name, value in arguments.items() if value is not None}
+    known = field_names(model)
+    if unknown := [name for name in given if name not in known]:
+        raise ApiError(
+            422, "unknown_argument", f"{tool} has no argument {unknown[0][:80]}.", nearest(unknown[0], known)
+        )
+    try:
+        return model.model_validate_json(json.dumps(given), strict=False)
+    except ValidationError as error:
+        sentences = "; ".join(problem_sentences(error.errors()))[:1000]
+        hint = f"Arguments of {tool}: {', '.join(known)}."
+        raise ApiError(422, "invalid", f"{sentences}.", hint) from None
+
+
+_TOOLS = {
+    r"python -m scripts\.runs (?:list|show\b[ \w]*)|GET /v2/jobs(?:/\S+)?": "run_status",
+    r"python -m scripts\.domain list|freshet status|freshet feeds list|GET /v2/domains|GET /api/feeds": "list_sources",
+    r"python -m scripts\.why|GET /api/items/why\?url=…": "why",
+}
+_PATTERNS = [(re.compile(f"`?(?:{pattern})`?"), f"`{tool}`") for pattern, tool in _TOOLS.items()]
+
+
+def as_tools(text: str) -> str:
+    """Return a message with the tools that do what it names commands and routes for."""
+    for pattern, tool in _PATTERNS:
+        text = pattern.sub(tool, text)
+    return text

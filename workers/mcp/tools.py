@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workers.mcp import reading, run_texts, running, texts
+from workers.mcp import reading, texts
 from workers.mcp.declaration import ToolDeclaration
 from workers.mcp.models import (
     ListArticlesRequest,
@@ -16,13 +16,36 @@ from workers.mcp.models import (
     SourcesRequest,
     TextPart,
 )
-from workers.web.item_models import WhyAnswer, WhyRequest
 from workers.web.job_models import Job
+from workers.web.routes import job_control, jobs
 from workers.web.routes.articles import ArticlesAnswer, list_articles
 from workers.web.routes.documents import AddUrlAnswer, AddUrlRequest, add_url
-from workers.web.routes.items import explain
-from workers.web.routes.search import search
-from workers.web.search_models import SearchAnswer, SearchRequest
+from workers.web.routes.items import WhyAnswer, WhyRequest, explain
+from workers.web.routes.jobs import FailedListRequest, JobRequest
+from workers.web.routes.search import SearchAnswer, SearchRequest, search
+from workers.web.routing import StoreCall
+
+MOST_LOG_LINES = 20
+MOST_FAILED = 20
+
+_ACTIONS = {"pause": job_control.pause_job, "resume": job_control.resume_job, "cancel": job_control.cancel_job}
+
+
+async def show_runs(call: StoreCall, asked: RunStatusRequest) -> RunsAnswer:
+    """Return one run with its log and failures, or the last runs."""
+    if asked.id is None:
+        page = await jobs.list_jobs(call, asked)
+        return RunsAnswer(runs=page.jobs, next_offset=page.next_offset, log=[], failed=[])
+    one = JobRequest(id=asked.id)
+    run, log = await jobs.show_job(call, one), await jobs.show_log(call, one)
+    failed = await jobs.list_failed(call, FailedListRequest(id=asked.id, limit=MOST_FAILED))
+    return RunsAnswer(runs=[run], next_offset=None, log=log.lines[-MOST_LOG_LINES:], failed=failed.items)
+
+
+async def control_run(call: StoreCall, asked: RunControlRequest) -> Job:
+    """Pause, resume or cancel a run."""
+    return await _ACTIONS[asked.action](call, JobRequest(id=asked.id))
+
 
 TOOLS: tuple[ToolDeclaration[Any, Any], ...] = (
     ToolDeclaration(
@@ -73,7 +96,7 @@ TOOLS: tuple[ToolDeclaration[Any, Any], ...] = (
         request=SourcesRequest,
         answer=SourcesAnswer,
         handler=reading.list_sources,
-        readable=run_texts.of_sources,
+        readable=texts.of_sources,
     ),
     ToolDeclaration(
         name="add_url",
@@ -94,8 +117,8 @@ TOOLS: tuple[ToolDeclaration[Any, Any], ...] = (
         "status; with an id that one, with its log and what failed.",
         request=RunStatusRequest,
         answer=RunsAnswer,
-        handler=running.show_runs,
-        readable=run_texts.of_runs,
+        handler=show_runs,
+        readable=texts.of_runs,
     ),
     ToolDeclaration(
         name="run_control",
@@ -104,8 +127,8 @@ TOOLS: tuple[ToolDeclaration[Any, Any], ...] = (
         "what is done stays.",
         request=RunControlRequest,
         answer=Job,
-        handler=running.control_run,
-        readable=run_texts.of_run,
+        handler=control_run,
+        readable=texts.of_run,
         is_read_only=False,
         is_destructive=True,
         is_idempotent=False,

@@ -13,14 +13,24 @@ from core.runtime import logs
 from core.settings import Settings
 from workers.web import access, routes, security
 from workers.web.dashboard import pages
-from workers.web.dashboard.session import SIGNER
-from workers.web.dashboard.signing import open_signer
+from workers.web.dashboard.session import SIGNER, open_signer
 from workers.web.dashboard.views import PAGES
-from workers.web.errors import ERROR_PAGE, answer_errors
-from workers.web.options import answer_options
+from workers.web.errors import ERROR_PAGE, Handler, answer_errors
 from workers.web.protocol import ApiSite
 from workers.web.routing import OPENER, ROUTES, Routes, add_routes
 from workers.web.services import ServiceOpener
+
+
+@web.middleware
+async def answer_options(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer OPTIONS for every path that exists."""
+    if request.method != "OPTIONS":
+        return await handler(request)
+    try:
+        return await handler(request)
+    except web.HTTPMethodNotAllowed as refused:
+        return web.Response(status=204, headers={"Allow": ", ".join(sorted({*refused.allowed_methods, "OPTIONS"}))})
+
 
 log = logging.getLogger("web")
 

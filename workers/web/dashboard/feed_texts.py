@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.feeds import daily_counts
 from workers.web.dashboard.formats import duration
 from workers.web.errors import ApiError
-from workers.web.feed_models import FeedAnswer, PollAnswer
+from workers.web.routes.feeds import FeedAnswer, PollAnswer
 
 BADGES = {"working": "good", "silent": "warn", "broken": "bad", "gone": "bad", "new": "busy"}
 ENDS = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from core.outputs.webhook import WebhookStatus
-from workers.web.webhook_models import WebhookAnswer
+from workers.web.routes.webhooks import WebhookAnswer
 
 _PLAIN_PART = re.compile(r"[A-Za-z][A-Za-z._-]{0,23}|v?\d{1,3}|")
 """A word, or the number of a version. Receivers often have their secret in the path: /services/T0A1/B2C3/x7Kq…"""

@@ -1,26 +1,75 @@
-"""Categories, and all subscriptions as OPML."""
+"""Categories, their changes, and all subscriptions as OPML."""
 
 from __future__ import annotations
 
 from aiohttp import web
+from pydantic import Field
 
+from core.feeds.io.category_changes import CategoryChanges
+from core.feeds.io.link_store import Ttls
 from core.feeds.io.manual_poll import choose_feeds, make_due, require_unpaused
 from core.feeds.io.opml import export_opml, import_opml
+from core.feeds.io.subscription_sync import notes_on_files
+from core.registry.io.item_forgetter import removal_counts
 from core.registry.io.overview import Overview
 from core.store import connect
 from core.urls.secrets import redact
-from workers.web.category_models import (
-    CategoriesAnswer,
-    CategoryAnswer,
-    CategoryPollAnswer,
-    CategoryRequest,
-    OpmlAnswer,
-    OpmlRequest,
-    PollCategoryRequest,
-)
 from workers.web.errors import ApiError
-from workers.web.models import NoParameters
+from workers.web.models import AnswerModel, Flag, Name, NoParameters, RequestModel
+from workers.web.routes.feeds import CategoryName
 from workers.web.routing import Call, RouteTable, StoreCall
+
+
+class CategoryAnswer(AnswerModel):
+    """A category and how much is in it."""
+
+    name: str
+    feeds: int
+    links: int
+    articles: int
+
+
+class CategoriesAnswer(AnswerModel):
+    """All categories."""
+
+    categories: list[CategoryAnswer]
+
+
+class CategoryRequest(RequestModel):
+    """One category."""
+
+    name: CategoryName
+
+
+class PollCategoryRequest(RequestModel):
+    """A category whose feeds are polled now."""
+
+    name: CategoryName
+    force: bool = Field(default=False, description="Read them again, also if they have not changed.")
+
+
+class CategoryPollAnswer(AnswerModel):
+    """What was made due."""
+
+    due: int
+    waiting: dict[str, str] = Field(description="Feeds whose server asked for a pause, with the reason.")
+
+
+class OpmlRequest(RequestModel):
+    """An OPML document."""
+
+    name: Name = Field(
+        default="", description="A name for the document: a later import of it removes what it no longer has."
+    )
+
+
+class OpmlAnswer(AnswerModel):
+    """What an import did."""
+
+    added: int
+    removed: int
+    refused: list[str] = Field(description="Entries that are no http(s) URLs; the others are imported.")
+
 
 ROUTES = RouteTable("feeds")
 OPML = "text/x-opml"
@@ -84,3 +133,74 @@ async def read_opml(call: Call, asked: OpmlRequest) -> OpmlAnswer:
     origin = f"api:{asked.name}" if asked.name else ""
     done = await import_opml(call.services.context.subscriptions, call.body, origin=origin)
     return OpmlAnswer(added=done.added, removed=done.removed, refused=[redact(url) for url in done.refused])
+
+
+class RenameCategoryRequest(RequestModel):
+    """A category and its new name."""
+
+    name: CategoryName
+    to: CategoryName = Field(description="a-z, 0-9, _ and -. A category that exists takes the other in.")
+    dry_run: bool = Field(default=False, description="Only say how much that is.")
+
+
+class DropCategoryRequest(RequestModel):
+    """A category that is to go."""
+
+    name: CategoryName
+    dry_run: Flag = Field(default=False, description="Only say how much that is.")
+
+
+class CategoryChangeAnswer(AnswerModel):
+    """What a change of a category moved, or would move."""
+
+    feeds: int
+    links: int
+    articles: int = Field(description="Articles that have another category now.")
+    removed: dict[str, int] = Field(description="What the dropped category alone had.")
+    dry_run: bool
+    notes: list[str] = Field(description="Files that bring the category back, and what to do about it.")
+
+
+@ROUTES.add(
+    "POST",
+    "/api/categories/{name}/rename",
+    "Rename a category with its feeds, links and articles; into an existing one merges them.",
+    fields_in="body",
+    seconds=None,
+)
+async def rename(call: Call, asked: RenameCategoryRequest) -> CategoryChangeAnswer:
+    """Rename a category, or merge it into one that exists."""
+    changes = _changes(call, dry_run=asked.dry_run)
+    await changes.rename(asked.name, asked.to)
+    return _change_answer(call, changes, asked.name, asked.to, dry_run=asked.dry_run)
+
+
+@ROUTES.add(
+    "DELETE",
+    "/api/categories/{name}",
+    "Drop a category with its feeds and links, and the articles that no other category has.",
+    is_destructive=True,
+    seconds=None,
+)
+async def drop(call: Call, asked: DropCategoryRequest) -> CategoryChangeAnswer:
+    """Drop a category."""
+    changes = _changes(call, dry_run=asked.dry_run)
+    await changes.drop(asked.name)
+    return _change_answer(call, changes, asked.name, "", dry_run=asked.dry_run)
+
+
+def _changes(call: Call, *, dry_run: bool) -> CategoryChanges:
+    services = call.services
+    return CategoryChanges(services.client, services.keys, Ttls.of(services.settings), dry_run=dry_run)
+
+
+def _change_answer(call: Call, changes: CategoryChanges, name: str, new: str, *, dry_run: bool) -> CategoryChangeAnswer:
+    counts = changes.counts
+    return CategoryChangeAnswer(
+        feeds=counts.feeds,
+        links=counts.links,
+        articles=changes.articles,
+        removed=removal_counts(counts.forgotten),
+        dry_run=dry_run,
+        notes=notes_on_files(call.services.settings, name, counts.origins, new),
+    )

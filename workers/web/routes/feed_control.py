@@ -7,8 +7,15 @@ from dataclasses import asdict
 from core.feeds.io.manual_poll import poll_now
 from core.urls.secrets import redact
 from workers.web.errors import ApiError
-from workers.web.feed_models import FeedAnswer, PollAnswer, PollFeedRequest, SetFeedRequest
-from workers.web.routes.feeds import feed_answer, feed_options, require_feed
+from workers.web.routes.feeds import (
+    FeedAnswer,
+    PollAnswer,
+    PollFeedRequest,
+    SetFeedRequest,
+    feed_answer,
+    feed_options,
+    require_feed,
+)
 from workers.web.routing import Call, RouteTable
 
 ROUTES = RouteTable("feeds")

@@ -4,23 +4,154 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from pydantic import Field, JsonValue
+
 from core.registry.io.item_details import ItemDetailsReader
 from core.registry.io.item_list import ItemFilter, ItemList, ListedItem
 from core.registry.io.why_trail_reader import explain_url
-from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
+from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
 from workers.web.errors import ApiError
-from workers.web.item_models import (
-    ItemAnswer,
-    ItemDetailsAnswer,
-    ItemRequest,
-    ItemsAnswer,
-    ItemsRequest,
-    WhyAnswer,
-    WhyRequest,
-)
+from workers.web.models import AnswerModel, Cursor, Flag, Limit, Name, PlainAnswer, RequestModel
 from workers.web.routing import Call, RouteTable, StoreCall
+
+
+class ItemsRequest(RequestModel):
+    """Which items."""
+
+    status: Status | None = Field(default=None, description="Empty: any.")
+    source: Name = Field(default="", description="A source: rss, urls, or <domain>.<source>.")
+    domain: Name = ""
+    host: Name = ""
+    images: Flag = Field(default=False, description="With images, which are items of their own.")
+    limit: Limit = 50
+    cursor: Cursor = ""
+
+
+class ItemAnswer(AnswerModel):
+    """An item without its text."""
+
+    id: str
+    status: Status
+    type: str
+    url: str
+    host: str
+    sources: list[str]
+    language: str
+    mime_type: str
+    article_uid: str
+    parent_id: str = Field(description="The page of an image.")
+    error: str
+    next_check_at: str = Field(description="Empty: not before a reindex.")
+    changed_at: str
+    verified_by: str
+    verified_ts: float
+    checked_ts: float
+
+
+class ItemsAnswer(AnswerModel):
+    """Some items."""
+
+    items: list[ItemAnswer]
+    cursor: str = Field(description="For the next page; empty: there are no more. A page may be short, or empty.")
+
+
+class ItemRequest(RequestModel):
+    """One item."""
+
+    id: str = Field(
+        max_length=64,
+        pattern=r"^[0-9A-Za-z_]+$",
+        description="An item id, or the uid of an article.",
+        examples=["url_mf2c5gkqeu3zq2jv4twsdhy7ae"],
+    )
+
+
+class TextSummaryAnswer(AnswerModel):
+    """A stored text in short."""
+
+    title: str
+    abstract: str
+    beginning: str
+    characters: int
+    language: str
+    author: str
+    image: str
+    published_ts: float
+
+
+class SameTextAnswer(AnswerModel):
+    """Another article with the same text."""
+
+    uid: str
+    url: str
+    title: str
+    is_first: bool = Field(description="It had the text before this one.")
+
+
+class ItemDetailsAnswer(AnswerModel):
+    """One item in full."""
+
+    id: str
+    record: dict[str, str] = Field(description="The registry record as it is stored.")
+    sources: dict[str, float | None] = Field(description="When each of its sources checks it next.")
+    verified_by: str
+    verified_ts: float
+    checked_ts: float
+    text: TextSummaryAnswer | None
+    chunks: int
+    is_waiting_for_vectors: bool
+    images: list[str]
+    aliases: list[str]
+    same_text: list[SameTextAnswer] = Field(description="Articles with the same text, at most 50.")
+
+
+class WhyRequest(RequestModel):
+    """A URL that somebody misses."""
+
+    url: str = Field(
+        min_length=1,
+        max_length=8_000,
+        description="A URL, an item id or the uid of an article.",
+        examples=["https://example.org/a"],
+    )
+
+
+class StationAnswer(PlainAnswer):
+    """One station of the pipeline, and what happened there."""
+
+    name: str
+    state: str = Field(description="passed, stopped, waiting, unknown or not applicable.")
+    sentence: str
+    facts: dict[str, JsonValue]
+    advice: str
+
+
+class NearMissAnswer(PlainAnswer):
+    """A URL that the store knows and that looks much like it."""
+
+    url: str
+    difference: str
+    item_id: str
+    uid: str
+
+
+class WhyAnswer(PlainAnswer):
+    """The whole trail of a URL."""
+
+    name: str
+    outcome: str = Field(description="found, elsewhere, waiting, missing, unknown, refused or feed.")
+    verdict: str
+    advice: str
+    stopped_at: str | None
+    url: str
+    uid: str
+    item_id: str
+    stations: list[StationAnswer]
+    nearby: list[NearMissAnswer]
+    asked_at: str
+
 
 ROUTES = RouteTable("items")
 

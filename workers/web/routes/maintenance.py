@@ -13,8 +13,8 @@ from core.search.io.export import Exporter, ExportFilter, export_lines
 from core.sources.io.domain_setup import remove_domain
 from core.store import connect
 from core.urls.secrets import redact
-from workers.web.domain_models import RemovalAnswer
 from workers.web.models import AnswerModel, Moment, Name, NoParameters, RequestModel
+from workers.web.routes.domains import RemovalAnswer
 from workers.web.routing import JSON, Call, RouteTable
 
 ROUTES = RouteTable("operation")

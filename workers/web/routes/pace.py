@@ -4,12 +4,50 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from pydantic import Field
+
 from core.errors import FeedFileError
 from core.feeds.io.feed_options import FeedOptions
 from core.urls.pace import checked_host
-from workers.web.models import NoParameters
-from workers.web.pace_models import HostPaceAnswer, PaceOptionAnswer, PaceOptionsAnswer, SetHostRequest
+from workers.web.models import AnswerModel, NoParameters, RequestModel
 from workers.web.routing import Call, RouteTable
+
+
+class SetHostRequest(RequestModel):
+    """How quickly a host is asked; null takes back what was set."""
+
+    host: str = Field(min_length=1, max_length=260, examples=["docs.example.org"])
+    gap_seconds: float | None = None
+    parallel: int | None = None
+
+
+class HostPaceAnswer(AnswerModel):
+    """What holds for a host."""
+
+    host: str
+    gap_seconds: float = Field(description="Between two requests; robots.txt may ask for more.")
+    parallel: int | None = Field(description="Requests at once; null: no limit.")
+    set_for: str | None = Field(description="host, feed or source; null: it is the gap of the settings.")
+    gate: str = Field(description="Who shares this limit: `fetch:gate:<gate>`.")
+
+
+class PaceOptionAnswer(AnswerModel):
+    """An option that someone set."""
+
+    scope: str = Field(description="host, feed or source.")
+    name: str
+    origin: str = Field(description="command, the path of a feed file, or the domain of the source.")
+    interval_seconds: float | None
+    gap_seconds: float | None
+    parallel: int | None
+    hosts: list[str] = Field(description="The hosts for which the gap of a feed or source holds.")
+
+
+class PaceOptionsAnswer(AnswerModel):
+    """All options."""
+
+    options: list[PaceOptionAnswer]
+
 
 ROUTES = RouteTable("feeds")
 

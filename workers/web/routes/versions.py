@@ -12,8 +12,8 @@ from core.registry.io.item_queries import ItemQueries
 from core.registry.io.version_store import VersionStore
 from core.registry.text_diff import MOST_CHARS, MOST_LINES, DiffKind, diff_texts
 from workers.web.errors import ApiError
-from workers.web.item_models import ItemRequest
 from workers.web.models import AnswerModel, Name
+from workers.web.routes.items import ItemRequest
 from workers.web.routing import Call, RouteTable
 
 ROUTES = RouteTable("items")

@@ -8,9 +8,7 @@ from core.outputs.io.webhook_setup import send_test
 from core.outputs.webhook_attempts import DeliveryEnd
 from core.store import connect
 from core.urls.secrets import redact
-from workers.web.routes.webhooks import webhook_store
-from workers.web.routing import Call, RouteTable
-from workers.web.webhook_models import (
+from workers.web.routes.webhooks import (
     DeadLetterAnswer,
     DeadLettersAnswer,
     DeadLettersRequest,
@@ -19,7 +17,9 @@ from workers.web.webhook_models import (
     SkipAnswer,
     WebhookRequest,
     WebhookTestAnswer,
+    webhook_store,
 )
+from workers.web.routing import Call, RouteTable
 
 ROUTES = RouteTable("webhooks")
 

@@ -15,8 +15,8 @@ from core.sources.io.domain_store import DomainStore
 from workers.web.dashboard.pages import PageTable
 from workers.web.models import Cursor, Flag, Moment, Name, RequestModel
 from workers.web.routes import search
+from workers.web.routes.search import SearchRequest, SearchResultAnswer
 from workers.web.routing import Call
-from workers.web.search_models import SearchRequest, SearchResultAnswer
 
 ROUTES = PageTable()
 PER_PAGE = 30

@@ -17,10 +17,15 @@ from core.store import connect
 from workers.web.dashboard import rendering
 from workers.web.dashboard.pages import Done, PageTable, failure_notice
 from workers.web.domain_files import take_up
-from workers.web.domain_models import PutDomainAnswer, QuickDomainRequest
 from workers.web.errors import ApiError
 from workers.web.models import Flag, NoParameters, Offset, RequestModel
-from workers.web.routes.domains import create_quick_domain, refuse_known, store_domain
+from workers.web.routes.domains import (
+    PutDomainAnswer,
+    QuickDomainRequest,
+    create_quick_domain,
+    refuse_known,
+    store_domain,
+)
 from workers.web.routing import Call
 
 ROUTES = PageTable()

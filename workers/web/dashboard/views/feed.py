@@ -1,17 +1,30 @@
-"""One feed: its health, its schedule, its entries and what became of them."""
+"""One feed: its health, schedule and entries with what became of them; actions on feeds and categories."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
+from aiohttp import web
+from pydantic import Field
+
 from core.feeds.daily_counts import DAYS_KEPT
-from workers.web.dashboard.feed_texts import BADGES, days_of
+from workers.web.dashboard.feed_texts import BADGES, days_of, poll_sentence
 from workers.web.dashboard.formats import host
-from workers.web.dashboard.pages import PageTable
-from workers.web.feed_models import FeedRequest
-from workers.web.feed_preview_models import FeedEntriesRequest
-from workers.web.routes import feed_preview, feeds
+from workers.web.dashboard.pages import Done, PageTable
+from workers.web.models import Flag, RequestModel
+from workers.web.routes import categories, feed_control, feed_preview, feeds
+from workers.web.routes.categories import DropCategoryRequest, OpmlRequest, PollCategoryRequest, RenameCategoryRequest
+from workers.web.routes.feed_preview import FeedEntriesRequest
+from workers.web.routes.feeds import (
+    CategoryName,
+    FeedId,
+    FeedRequest,
+    PollFeedRequest,
+    RemoveFeedRequest,
+    SetFeedRequest,
+)
 from workers.web.routing import Call
 
 ROUTES = PageTable()
@@ -34,3 +47,111 @@ async def show_feed(call: Call, asked: FeedRequest) -> dict[str, Any]:
         "days_kept": DAYS_KEPT,
         "badges": BADGES,
     }
+
+
+# ── actions on feeds and categories ──
+
+
+NAMED_REFUSALS = 5
+
+
+class PollForm(RequestModel):
+    """A feed to poll now."""
+
+    id: FeedId
+    force: Flag = False
+
+
+class RemoveForm(RequestModel):
+    """A feed to remove."""
+
+    id: FeedId
+    forget: Flag = False
+
+
+class OptionsForm(RequestModel):
+    """How often a feed is polled; what is left empty is not set."""
+
+    id: FeedId
+    interval_minutes: float | None = Field(default=None, gt=0, le=43_200)
+    gap_seconds: float | None = Field(default=None, ge=0, le=86_400)
+
+
+class ImportForm(RequestModel):
+    """An OPML file."""
+
+    opml: str
+
+
+class CategoryForm(RequestModel):
+    """A category."""
+
+    name: CategoryName
+
+
+class RenameForm(RequestModel):
+    """A category and its new name."""
+
+    name: CategoryName
+    to: CategoryName
+
+
+@ROUTES.action("/feeds/import", "Subscribe to the feeds of an OPML file.")
+async def import_file(call: Call, _: ImportForm) -> Done:
+    """Subscribe to the feeds of an OPML file."""
+    uploaded = (await call.http.post())["opml"]
+    body = str(uploaded).encode()
+    if isinstance(uploaded, web.FileField):
+        uploaded.file.seek(0)
+        body = uploaded.file.read()  # in the encoding that its first line names
+    done = await categories.read_opml(replace(call, body=body), OpmlRequest())
+    named = ", ".join(done.refused[:NAMED_REFUSALS])
+    refused = f" Not a URL that can be fetched, and left out ({len(done.refused):,}): {named}." if named else ""
+    return Done(f"{done.added:,} feeds added. The ingestor polls them now.{refused}", "/feeds")
+
+
+@ROUTES.action("/feeds/categories/poll", "Have all feeds of a category polled.")
+async def poll_category(call: Call, asked: CategoryForm) -> Done:
+    """Have the feeds of a category polled."""
+    done = await categories.poll_category(call, PollCategoryRequest(name=asked.name))
+    waiting = f" {len(done.waiting):,} wait, as their servers asked." if done.waiting else ""
+    return Done(f"The ingestor polls {done.due:,} feeds of {asked.name} now.{waiting}")
+
+
+@ROUTES.action("/feeds/categories/rename", "Rename a category, or merge it.", seconds=None)
+async def rename(call: Call, asked: RenameForm) -> Done:
+    """Rename a category, or merge it into another."""
+    done = await categories.rename(call, RenameCategoryRequest(name=asked.name, to=asked.to))
+    text = f"{asked.name} is {asked.to} now: {done.feeds:,} feeds, {done.articles:,} articles. {' '.join(done.notes)}"
+    return Done(text.strip(), "/feeds")
+
+
+@ROUTES.action("/feeds/categories/drop", "Drop a category.", seconds=None)
+async def drop(call: Call, asked: CategoryForm) -> Done:
+    """Drop a category."""
+    done = await categories.drop(call, DropCategoryRequest(name=asked.name))
+    text = f"{asked.name} is dropped: {done.feeds:,} feeds, {done.removed.get('articles', 0):,} articles. "
+    return Done((text + " ".join(done.notes)).strip(), "/feeds")
+
+
+@ROUTES.action("/feeds/{id}/poll", "Poll a feed now.")
+async def poll(call: Call, asked: PollForm) -> Done:
+    """Poll a feed now."""
+    return Done(poll_sentence(await feed_control.poll(call, PollFeedRequest(id=asked.id, force=asked.force))))
+
+
+@ROUTES.action("/feeds/{id}/remove", "Unsubscribe from a feed.", seconds=None)
+async def remove(call: Call, asked: RemoveForm) -> Done:
+    """Unsubscribe from a feed."""
+    gone = await feeds.unsubscribe(call, RemoveFeedRequest(id=asked.id, forget=asked.forget))
+    articles = f" {gone.removed.get('articles', 0):,} articles went with it." if asked.forget else ""
+    return Done(f"Removed from {', '.join(gone.categories)}: {gone.url}.{articles} {gone.note}".strip(), "/feeds")
+
+
+@ROUTES.action("/feeds/{id}/options", "Set how often a feed is polled.")
+async def set_options(call: Call, asked: OptionsForm) -> Done:
+    """Set how often a feed is polled."""
+    interval = None if asked.interval_minutes is None else asked.interval_minutes * 60
+    request = SetFeedRequest(id=asked.id, interval_seconds=interval, gap_seconds=asked.gap_seconds)
+    await feed_control.set_options(call, request)
+    return Done("Set. Polls keep to it from now on.")

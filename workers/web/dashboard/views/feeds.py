@@ -10,10 +10,10 @@ from pydantic import Field
 
 from workers.web.dashboard.feed_texts import BADGES, days_of
 from workers.web.dashboard.pages import PageTable
-from workers.web.feed_models import FeedsRequest
 from workers.web.feed_token import feed_query
 from workers.web.models import Name, RequestModel
 from workers.web.routes import feeds
+from workers.web.routes.feeds import FeedsRequest
 from workers.web.routing import Call
 
 ROUTES = PageTable()

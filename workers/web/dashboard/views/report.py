@@ -14,8 +14,8 @@ from core.outputs.vector_store.crawl_report import TYPE, ReportName
 from core.runs.run import COUNTERS
 from workers.web.dashboard.pages import PageTable
 from workers.web.models import DomainId, RequestModel
-from workers.web.report_models import Name, NamedDownloadRequest
 from workers.web.routes import reports
+from workers.web.routes.reports import Name, NamedDownloadRequest
 from workers.web.routing import Call
 
 ROUTES = PageTable()

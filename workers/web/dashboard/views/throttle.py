@@ -8,8 +8,8 @@ from pydantic import Field
 
 from workers.web.dashboard.pages import Done, PageTable
 from workers.web.models import NoParameters, RequestModel
-from workers.web.pace_models import SetHostRequest
 from workers.web.routes import pace, throttle
+from workers.web.routes.pace import SetHostRequest
 from workers.web.routing import Call
 
 ROUTES = PageTable()

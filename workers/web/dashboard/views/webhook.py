@@ -6,10 +6,13 @@ from typing import Any
 
 from core.outputs.webhook_attempts import MOST_ATTEMPTS
 from workers.web.dashboard import webhook_texts
-from workers.web.dashboard.pages import PageTable
+from workers.web.dashboard.pages import Done, PageTable
+from workers.web.dashboard.webhook_texts import receiver_of
+from workers.web.errors import ApiError
+from workers.web.models import RequestModel
 from workers.web.routes import webhook_delivery, webhooks
+from workers.web.routes.webhooks import DeadLettersRequest, EventId, ReplayRequest, WebhookId, WebhookRequest
 from workers.web.routing import Call
-from workers.web.webhook_models import DeadLettersRequest, WebhookRequest
 
 ROUTES = PageTable()
 MOST_DEAD = 50
@@ -34,3 +37,66 @@ async def show_webhook(call: Call, asked: WebhookRequest) -> dict[str, Any]:
         "most_attempts": MOST_ATTEMPTS,
         "most_chars": MOST_BODY_CHARS,
     }
+
+
+# ── the buttons ──
+
+
+class ReplayForm(RequestModel):
+    """From which event on everything is delivered once more."""
+
+    id: WebhookId
+    from_id: EventId
+
+
+@ROUTES.action("/webhooks/{id}/test", "Send a test message.")
+async def test(call: Call, asked: WebhookRequest) -> Done:
+    """Send a test message."""
+    answer = await webhook_delivery.test(call, asked)
+    if not answer.is_taken:
+        message = f"The receiver did not take the test message: {answer.reason}"
+        raise ApiError(409, "not_taken", message, "Only an answer of 2xx counts as taken.")
+    return Done(f"The receiver took the test message (HTTP {answer.http_status}).")
+
+
+@ROUTES.action("/webhooks/{id}/pause", "Send nothing; collect events.")
+async def pause(call: Call, asked: WebhookRequest) -> Done:
+    """Send nothing more."""
+    webhook = await webhooks.pause(call, asked)
+    return Done(f"Nothing is sent to {receiver_of(webhook.url)} any more; events are collected.")
+
+
+@ROUTES.action("/webhooks/{id}/resume", "Send events again.")
+async def resume(call: Call, asked: WebhookRequest) -> Done:
+    """Send again."""
+    return Done(f"Events are sent to {receiver_of((await webhooks.resume(call, asked)).url)} again.")
+
+
+@ROUTES.action("/webhooks/{id}/skip", "Give up the first event that waits.")
+async def skip(call: Call, asked: WebhookRequest) -> Done:
+    """Give up the first event that waits."""
+    event_id = (await webhook_delivery.skip(call, asked)).event_id
+    return Done(f"The event {event_id} is given up; it is among the dead letters." if event_id else "Nothing waits.")
+
+
+@ROUTES.action("/webhooks/{id}/replay", "Deliver events once more.")
+async def replay(call: Call, asked: ReplayForm) -> Done:
+    """Deliver everything from an event on once more."""
+    answer = await webhook_delivery.replay(call, ReplayRequest(id=asked.id, from_id=asked.from_id))
+    return Done(f"The events from {answer.from_id} on are delivered once more, before what waits.")
+
+
+@ROUTES.action("/webhooks/{id}/replay_dead", "Deliver the dead letters once more.")
+async def replay_dead(call: Call, asked: WebhookRequest) -> Done:
+    """Deliver the dead letters once more."""
+    count = (await webhook_delivery.replay(call, ReplayRequest(id=asked.id))).dead_letters
+    if count < 2:
+        return Done("One dead letter is delivered once more." if count else "There are no dead letters.")
+    return Done(f"{count:,} dead letters are delivered once more.")
+
+
+@ROUTES.action("/webhooks/{id}/remove", "Remove a webhook.")
+async def remove(call: Call, asked: WebhookRequest) -> Done:
+    """Remove a webhook."""
+    gone = await webhooks.remove(call, asked)
+    return Done(f"Removed: {receiver_of(gone.url)}. Nothing is sent there any more.", "/webhooks")

@@ -15,8 +15,8 @@ from workers.web.dashboard.pages import ACTION_SECONDS, PageTable, expected_prob
 from workers.web.dashboard.webhook_texts import receiver_of
 from workers.web.models import Name, NoParameters, names
 from workers.web.routes import webhooks
+from workers.web.routes.webhooks import AddWebhookRequest, WebhookAnswer, WebhookRequest
 from workers.web.routing import Call
-from workers.web.webhook_models import AddWebhookRequest, WebhookAnswer, WebhookRequest
 
 ROUTES = PageTable()
 TEMPLATE = "webhook_add.html"

@@ -11,8 +11,8 @@ from workers.web.dashboard import webhook_texts
 from workers.web.dashboard.pages import PageTable
 from workers.web.models import RequestModel
 from workers.web.routes import webhooks
+from workers.web.routes.webhooks import WebhooksRequest
 from workers.web.routing import Call
-from workers.web.webhook_models import WebhooksRequest
 
 ROUTES = PageTable()
 PAGE_WEBHOOKS = 50

@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import Field
 
 from workers.web.dashboard.pages import Done, PageTable
-from workers.web.item_models import WhyRequest
 from workers.web.models import RequestModel
 from workers.web.routes import documents, items
 from workers.web.routes.documents import ReindexItemRequest
+from workers.web.routes.items import WhyRequest
 from workers.web.routing import Call
 
 ROUTES = PageTable()
