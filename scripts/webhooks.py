@@ -31,9 +31,8 @@ from dataclasses import asdict
 from core.net.fetcher import Fetcher
 from core.outputs.io.webhook_setup import add_webhook, send_test
 from core.outputs.io.webhook_store import WebhookStore
-from core.outputs.webhook import Webhook
+from core.outputs.webhook import Webhook, webhook_json
 from core.outputs.webhook_attempts import DeliveryEnd
-from core.outputs.webhook_json import webhook_json
 from core.runtime.terminal import echo
 from core.store import connect
 from core.store.event_stream import order

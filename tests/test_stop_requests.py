@@ -6,11 +6,12 @@ import asyncio
 
 import pytest
 
-from core.runs.io import receipts, run_worker
+from core.runs.io import run_worker
 from core.runs.io.run_worker import RunWorker
 from core.runs.run import Run, RunKind, RunStatus, domain_scope, source_scope
 from core.runs.run_request import RunRequest
 from core.runtime.context import Context
+from core.sources.io import crawl_result
 from core.store import connect
 from core.store.clock import ServerClock
 
@@ -61,6 +62,6 @@ def test_receipts_are_joined() -> None:
     """The receipt of a domain is that of all its items, whatever source they are in; without one part there is none."""
     largest = f"{(1 << 256) - 1:064x}"
 
-    assert receipts.joined([f"2:{5:064x}", f"3:{7:064x}"]) == f"5:{12:064x}"
-    assert receipts.joined([f"1:{largest}", f"1:{1:064x}"]) == f"2:{0:064x}"
-    assert receipts.joined([f"1:{largest}", ""]) == receipts.joined([]) == ""
+    assert crawl_result.joined([f"2:{5:064x}", f"3:{7:064x}"]) == f"5:{12:064x}"
+    assert crawl_result.joined([f"1:{largest}", f"1:{1:064x}"]) == f"2:{0:064x}"
+    assert crawl_result.joined([f"1:{largest}", ""]) == crawl_result.joined([]) == ""

@@ -14,7 +14,7 @@ from core import schedule
 from core.errors import FailCode, FailDetail
 from core.models import Failed
 from core.outputs import webhook_message
-from core.outputs.webhook import Webhook, WebhookStatus, from_hash, to_hash
+from core.outputs.webhook import QueueSizes, Webhook, WebhookStatus, from_hash, to_hash, webhook_json
 from core.outputs.webhook_attempts import (
     MOST_ATTEMPTS,
     Attempt,
@@ -26,7 +26,6 @@ from core.outputs.webhook_attempts import (
     settle,
 )
 from core.outputs.webhook_filter import EVENT_TYPES, EventFilter, EventSubject, InvalidWebhook, checked_filter
-from core.outputs.webhook_json import QueueSizes, webhook_json
 from core.outputs.webhook_message import Message
 from core.settings import ROOT
 

@@ -12,9 +12,8 @@ from core.keys import Keys
 from core.outputs.io.event_subjects import SearchableText
 from core.outputs.io.webhook_filler import FillResult, WebhookFiller
 from core.outputs.io.webhook_store import WebhookStore
-from core.outputs.webhook import Webhook, WebhookStatus
+from core.outputs.webhook import QueueSizes, Webhook, WebhookStatus
 from core.outputs.webhook_filter import InvalidWebhook, checked_filter
-from core.outputs.webhook_json import QueueSizes
 from core.store.connect import Client
 from core.store.event_stream import id_before
 from core.store.events import event

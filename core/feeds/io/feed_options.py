@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from core import ids
 from core.errors import FeedFileError
-from core.feeds.feed_health_json import FeedPace
+from core.feeds.feed_health import FeedPace
 from core.feeds.feed_state import FeedStatus
 from core.feeds.feed_toml import FEED_OPTIONS, HOST_OPTIONS, FeedFile
 from core.feeds.io.feed_store import FeedStore

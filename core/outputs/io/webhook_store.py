@@ -12,9 +12,8 @@ from core.keys import Keys
 from core.outputs import webhook as stored_form
 from core.outputs import webhook_message
 from core.outputs.io import webhook_scripts as scripts
-from core.outputs.webhook import OLD_SECRET_SECONDS, Webhook, WebhookStatus
+from core.outputs.webhook import OLD_SECRET_SECONDS, QueueSizes, Webhook, WebhookStatus
 from core.outputs.webhook_filter import EventFilter, InvalidWebhook
-from core.outputs.webhook_json import QueueSizes
 from core.registry import field_parsing
 from core.store.connect import Client
 from core.store.event_stream import FIRST_ID, EventStream, id_before, order

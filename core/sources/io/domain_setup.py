@@ -16,12 +16,14 @@ from core.runs.io.state_file import StateFiles
 from core.settings import Settings
 from core.sources.domain_schema import Domain
 from core.sources.io import read_permission
+from core.sources.io.domain_file import parse_quick, renamed
 from core.sources.io.domain_folder import DomainFolders
 from core.sources.io.domain_store import DomainStore, StoredDomain, no_domain
 from core.sources.io.source_kinds import location, source_class
 from core.sources.io.source_store import SourceStore
 from core.sources.source_record import DomainFileError, SourceRecord
 from core.store import connect
+from core.store.connect import Client
 from core.value_class import value_class
 
 log = logging.getLogger("store")
@@ -164,3 +166,19 @@ def _refuse_another(domain: Domain, before: StoredDomain, derived_from: str) -> 
             f"There is another domain {domain.id} ({before.name}). "
             f"Give this one a name: python -m scripts.domain add {derived_from} --id NAME"
         )
+
+
+async def read_quick(settings: Settings, client: Client, keys: Keys, word: str, domain_id: str = "") -> Domain:
+    """Return the domain that a word names; raise DomainFileError, a sentence, if it cannot be one.
+
+    No file is read for it, and whether a folder is there is only told of those that may be read.
+    """
+    domain = parse_quick(word, "/", web_url=settings.github_web_url)
+    if domain_id:
+        domain = renamed(domain, domain_id)
+    for record in domain.sources(settings.github_web_url):
+        await permitted(settings, SourceStore(client, keys), record)
+    for _, source in domain.models():
+        if problem := source.problem():
+            raise DomainFileError(problem)
+    return domain

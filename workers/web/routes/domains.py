@@ -15,9 +15,8 @@ from core.sources.io import source_kinds
 from core.sources.io.domain_file import parse_domain
 from core.sources.io.domain_overview import DomainOverview, read_domain, read_domains
 from core.sources.io.domain_report import read_report, report_json
-from core.sources.io.domain_setup import add_domain, remove_domain
+from core.sources.io.domain_setup import add_domain, read_quick, remove_domain
 from core.sources.io.domain_store import DomainStore
-from core.sources.io.quick_domain import read_quick
 from core.sources.source_record import SOURCES_SUFFIX
 from workers.web.domain_files import take_up, take_up_domain
 from workers.web.errors import ApiError

@@ -7,8 +7,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from core.errors import NotFound
-from core.feeds.io.failed_entries import FailedEntry
-from core.feeds.io.failure_list import FailureFilter, FailureList, FailurePage
+from core.feeds.io.failure_list import FailedEntry, FailureFilter, FailureList, FailurePage
 from core.urls.secrets import redact
 from workers.web.models import AnswerModel, Limit, Name, Offset, RequestModel
 from workers.web.routing import Call, RouteTable

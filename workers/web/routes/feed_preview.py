@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from core import ids
-from core.feeds.io.failed_entries import FailedEntries
+from core.feeds.io.failure_list import FailedEntries
 from core.feeds.io.feed_adder import NoFeedThere
 from core.feeds.io.feed_entries import FeedEntries
 from core.feeds.io.feed_preview import preview_feed

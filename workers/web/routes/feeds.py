@@ -9,7 +9,7 @@ from pydantic import Field
 
 from core import ids
 from core.errors import NotFound
-from core.feeds.feed_health_json import feed_json
+from core.feeds.feed_health import feed_json
 from core.feeds.feed_state import FeedState
 from core.feeds.io.feed_adder import NoFeedThere, add_feed
 from core.feeds.io.feed_directory import FeedDirectory, FeedFilter

@@ -8,9 +8,8 @@ from pydantic import Field
 
 from core.outputs.io.webhook_setup import add_webhook
 from core.outputs.io.webhook_store import WebhookStore
-from core.outputs.webhook import ID_PATTERN, Webhook
+from core.outputs.webhook import ID_PATTERN, Webhook, webhook_json
 from core.outputs.webhook_filter import MOST_NAMES, MOST_QUERY_CHARS
-from core.outputs.webhook_json import webhook_json
 from core.store import connect
 from core.urls.secrets import redact
 from workers.web.models import AnswerModel, Limit, Name, Offset, RequestModel
