@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from core.sources.sharepoint.coverage import (
+from core.sources.sharepoint.remote_items import ListColumn
+from core.sources.sharepoint.step_results import (
     MOST_NAMES,
+    Coverage,
     count_columns,
     count_file_type,
     count_web_parts,
     coverage_text,
     unread_columns,
 )
-from core.sources.sharepoint.remote_items import ListColumn
-from core.sources.sharepoint.step_results import Coverage
 
 COLUMNS = [
     ListColumn("Title", "Task", "Text"),

@@ -13,12 +13,7 @@ import pytest
 from core.settings import Settings
 from core.sources.sharepoint.io import throttle_gate
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
-from core.sources.sharepoint.remote_items import (
-    DownloadFailed,
-    RemoteItem,
-    SharePointStopped,
-    SharePointUnavailable,
-)
+from core.sources.sharepoint.remote_items import DownloadFailed, RemoteItem, SharePointStopped, SharePointUnavailable
 from tests.sharepoint_server import (
     COLUMNS,
     CONTEXT,

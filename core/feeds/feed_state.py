@@ -7,16 +7,57 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from core import schedule
-from core.feeds import daily_counts
 from core.models import Deferred, FeedLinks, PublisherHints
 from core.registry import field_parsing
 from core.registry.outcomes import Broken, Missing
 from core.urls.secrets import redact, without_credentials
 from core.value_class import value_class
+
+DAYS_KEPT = 14
+DailyCounts = tuple[tuple[str, int], ...]
+"""A day (`2026-11-18`) and its number, oldest first."""
+
+
+def counted(counts: DailyCounts, now: float, number: int) -> DailyCounts:
+    """Return the counts with so many more for today; days that are too old are dropped."""
+    today, first = _day(now), _day(now, DAYS_KEPT - 1)
+    known = {day: count for day, count in counts if day >= first}
+    if number > 0:
+        known[today] = known.get(today, 0) + number
+    return tuple(sorted(known.items()))[-DAYS_KEPT:]
+
+
+def series(counts: Sequence[tuple[str, int]], now: float, days: int = DAYS_KEPT) -> tuple[tuple[str, int], ...]:
+    """Return every one of the last days with its number, today last."""
+    known = dict(counts)
+    return tuple((day, known.get(day, 0)) for day in (_day(now, back) for back in range(days - 1, -1, -1)))
+
+
+def to_text(counts: DailyCounts) -> str:
+    """Return the counts as they are stored: `2026-11-17=3 2026-11-18=12`."""
+    return " ".join(f"{day}={count}" for day, count in counts)
+
+
+def from_text(text: str) -> DailyCounts:
+    """Return what was stored; what cannot be read is left out."""
+    pairs = (word.partition("=") for word in text.split()[-DAYS_KEPT:])
+    return tuple((day, int(count)) for day, _, count in pairs if _is_day(day) and count.isdecimal() and len(count) < 10)
+
+
+def _day(now: float, back: int = 0) -> str:
+    return (datetime.fromtimestamp(now, UTC) - timedelta(days=back)).date().isoformat()
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return len(text) == 10 and bool(date.fromisoformat(text))
+    except ValueError:
+        return False
 
 
 class FeedStatus(StrEnum):
@@ -72,7 +113,7 @@ class FeedState:
     rejected_example: str = ""
     empty_polls: int = 0
     last_new_ts: float = 0.0
-    new_per_day: daily_counts.DailyCounts = ()
+    new_per_day: DailyCounts = ()
     renewed_ts: float = 0.0
     hints: PublisherHints = field(default_factory=PublisherHints)
     events: tuple[str, ...] = ()
@@ -131,7 +172,7 @@ def to_hash(state: FeedState, categories: Sequence[str]) -> dict[str, str]:
         "hint_skip_hours": ",".join(map(str, hints.skip_hours)),
         "hint_skip_days": ",".join(map(str, hints.skip_days)),
         "events": redact("\n".join(state.events)),
-        "new_per_day": daily_counts.to_text(state.new_per_day),
+        "new_per_day": to_text(state.new_per_day),
     }
 
 
@@ -150,7 +191,7 @@ def from_hash(url: str, stored: Mapping[str, str]) -> FeedState:
             skip_days=_small_numbers(stored.get("hint_skip_days", "")),
         ),
         events=tuple(stored.get("events", "").splitlines()),
-        new_per_day=daily_counts.from_text(stored.get("new_per_day", "")),
+        new_per_day=from_text(stored.get("new_per_day", "")),
         **plain,
     )
 

@@ -17,7 +17,7 @@ from workers.mcp.models import (
     TextPart,
 )
 from workers.web.job_models import Job
-from workers.web.routes import job_control, jobs
+from workers.web.routes import jobs
 from workers.web.routes.articles import ArticlesAnswer, list_articles
 from workers.web.routes.documents import AddUrlAnswer, AddUrlRequest, add_url
 from workers.web.routes.items import WhyAnswer, WhyRequest, explain
@@ -28,7 +28,7 @@ from workers.web.routing import StoreCall
 MOST_LOG_LINES = 20
 MOST_FAILED = 20
 
-_ACTIONS = {"pause": job_control.pause_job, "resume": job_control.resume_job, "cancel": job_control.cancel_job}
+_ACTIONS = {"pause": jobs.pause_job, "resume": jobs.resume_job, "cancel": jobs.cancel_job}
 
 
 async def show_runs(call: StoreCall, asked: RunStatusRequest) -> RunsAnswer:

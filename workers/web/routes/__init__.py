@@ -18,11 +18,9 @@ MODULES = (
     "feed_preview",
     "categories",
     "pace",
-    "throttle",
     "search",
     "feeds_out",
     "jobs",
-    "job_control",
     "domains",
     "domain_control",
     "crawler",
@@ -31,7 +29,6 @@ MODULES = (
     "settings",
     "stream",
     "webhooks",
-    "webhook_delivery",
     "about",
 )
 """In the order in which their routes are tried and shown."""

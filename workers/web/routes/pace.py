@@ -1,4 +1,4 @@
-"""Routes of pace: list what was set, and set the pace of a host."""
+"""How quickly hosts are asked: what was set, and whom requests wait for now."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from pydantic import Field
 
 from core.errors import FeedFileError
 from core.feeds.io.feed_options import FeedOptions
+from core.net.throttle_overview import ThrottleOverview, WaitingGate
+from core.sources.io.host_trust import untrusted_hosts
+from core.store import connect
 from core.urls.pace import checked_host
 from workers.web.models import AnswerModel, NoParameters, RequestModel
-from workers.web.routing import Call, RouteTable
+from workers.web.routing import Call, RouteTable, StoreCall
 
 
 class SetHostRequest(RequestModel):
@@ -87,4 +90,91 @@ async def set_host(call: Call, asked: SetHostRequest) -> HostPaceAnswer:
         parallel=pace.parallel,
         set_for=str(pace.set_for) if pace.set_for else None,
         gate=pace.gate,
+    )
+
+
+class WaitingGateAnswer(AnswerModel):
+    """A registrable domain, or a host with a pace of its own, at which requests wait."""
+
+    place: str
+    closed_until_ts: float | None = Field(description="Until when a server asked us to stay away; null: none did.")
+    reason: str
+    asked_by: str = Field(description="The host that asked; its whole domain is left alone.")
+    gap_seconds: float = Field(description="Between two requests, as it is now.")
+    crawl_delay_seconds: float | None = Field(description="The gap that robots.txt asks for, where it is longer.")
+    parallel: int | None
+    in_line: int
+    under_way: int
+    last_ts: float | None
+    until_ts: float | None = Field(description="When the wait ends.")
+
+
+class UnreadableRobotsAnswer(AnswerModel):
+    """An origin whose robots.txt cannot be read; nothing is fetched there meanwhile."""
+
+    origin: str
+    until_ts: float
+    status: str
+    problem: str
+
+
+class UntrustedHostAnswer(AnswerModel):
+    """A host that answered 304 for a page that had changed."""
+
+    host: str
+    false_304: int
+    until_ts: float
+    is_believed: bool
+
+
+class ThrottleAnswer(AnswerModel):
+    """What requests wait for, and hosts whose 304 is not believed."""
+
+    waiting: list[WaitingGateAnswer]
+    unreadable_robots: list[UnreadableRobotsAnswer]
+    untrusted: list[UntrustedHostAnswer]
+
+
+MOST = 200
+
+
+@ROUTES.add(
+    "GET",
+    "/api/throttle",
+    "Domains and hosts that we wait for and why, unreadable robots.txt, and hosts whose 304 is false.",
+)
+async def show_throttle(call: StoreCall, _: NoParameters) -> ThrottleAnswer:
+    """Return what we wait for now."""
+    services = call.services
+    client, keys = services.client, services.keys
+    now = await connect.now(client)
+    store = ThrottleOverview(client, keys, services.context.paces)
+    return ThrottleAnswer(
+        waiting=[_gate(one) for one in await store.waiting(now, MOST)],
+        unreadable_robots=[
+            UnreadableRobotsAnswer(origin=one.origin, until_ts=one.until_ts, status=one.status, problem=one.problem)
+            for one in await store.unreadable_robots(now, MOST)
+        ],
+        untrusted=[
+            UntrustedHostAnswer(
+                host=one.host, false_304=one.false_304, until_ts=one.until_ts, is_believed=one.until_ts <= now
+            )
+            for one in await untrusted_hosts(client, keys, MOST)
+        ],
+    )
+
+
+def _gate(one: WaitingGate) -> WaitingGateAnswer:
+    return WaitingGateAnswer(
+        place=one.place,
+        closed_until_ts=one.closed_until_ts or None,
+        reason=one.reason,
+        asked_by=one.asked_by,
+        gap_seconds=one.gap_seconds,
+        crawl_delay_seconds=one.gap_seconds if one.gap_seconds > one.set_gap_seconds else None,
+        parallel=one.parallel,
+        in_line=one.in_line,
+        under_way=one.under_way,
+        last_ts=one.last_ts or None,
+        until_ts=one.until_ts or None,
     )

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Self
 
-from core.sources.sharepoint import coverage as coverage_counts
+from core.sources.sharepoint import step_results as coverage_counts
 from core.sources.sharepoint.io import map_files
 from core.sources.sharepoint.io.item_values import ItemValues
 from core.sources.sharepoint.io.row_table import RowTable

@@ -12,8 +12,7 @@ from core.store import connect
 from core.urls.secrets import redact
 from workers.web.dashboard.pages import Done, PageTable
 from workers.web.job_models import Job
-from workers.web.routes.job_control import cancel_job, pause_job, resume_job, retry_job
-from workers.web.routes.jobs import FailedRequest, JobRequest
+from workers.web.routes.jobs import FailedRequest, JobRequest, cancel_job, pause_job, resume_job, retry_job
 from workers.web.routing import Call
 
 ROUTES = PageTable()

@@ -13,7 +13,7 @@ from core.sources.io.domain_store import DomainStore
 from core.store import connect
 from workers.web.dashboard.pages import Done, PageTable
 from workers.web.models import DomainId, Offset, RequestModel
-from workers.web.routes.job_control import KindRequest, pause_kind, resume_kind
+from workers.web.routes.jobs import KindRequest, pause_kind, resume_kind
 from workers.web.routing import Call
 
 ROUTES = PageTable()
