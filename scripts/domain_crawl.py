@@ -25,7 +25,7 @@ from core.sources.io.loss_approval import approve_losses
 from core.sources.sharepoint.step_names import ALL_STEPS, StepName
 from core.store.cancellation import Canceller
 from scripts import command_line
-from scripts.domain_results import preview_json, preview_text, result_json, show_results, step_json
+from scripts.domain_results import preview_text, result_json, show_results, step_json
 
 STOP_SECONDS = 2.0
 INTERRUPTED = 130
@@ -128,7 +128,7 @@ class _Work:
         reports = await self.steps.preview(sids, self.mode)
         has_trouble = int(any(one.is_incomplete for one in reports))
         if json:
-            command_line.print_json([preview_json(one) for one in reports])
+            command_line.print_json([one.to_json() for one in reports])
             return has_trouble
         others = await self._others(chosen.others, dry_run=True)
         if others:

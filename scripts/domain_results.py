@@ -96,22 +96,3 @@ def _preview_row(one: DryRunReport) -> tuple[object, ...]:
     sid, kind = one.source.sid, one.source.state.record.kind
     removed = one.removed if one.source.is_listing_evidence else "?"
     return (sid, kind, one.added, one.changed, removed, one.unchanged, one.refused, one.requests, one.how)
-
-
-def preview_json(one: DryRunReport) -> dict[str, object]:
-    """Return what the crawl of one source would do, for programs."""
-    return {
-        "source": one.source.sid,
-        "kind": one.source.state.record.kind,
-        "added": one.added,
-        "changed": one.changed,
-        "removed": one.removed if one.source.is_listing_evidence else None,
-        "unchanged": one.unchanged,
-        "refused": one.refused,
-        "requests": one.requests,
-        "listing": one.how,
-        "held": one.held,
-        "download_bytes": one.download_bytes,
-        "uploads": one.uploads,
-        "names": one.names,
-    }

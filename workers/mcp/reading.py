@@ -19,9 +19,8 @@ from workers.web.routing import StoreCall
 
 async def read_text(call: StoreCall, asked: ReadTextRequest) -> TextPart:
     """Return a page with a part of its text."""
-    services = call.services
-    reader = StoredTextReader(services.client, services.keys)
-    found = await reader.find(asked.name.strip(), Path("/"), services.settings.tracking_param_prefixes)
+    reader = StoredTextReader(call.client, call.keys)
+    found = await reader.find(asked.name.strip(), Path("/"), call.settings.tracking_param_prefixes)
     if found is None:
         name = redact(asked.name)[:200]
         raise NotFound(f"There is no text of {name}. Find it with `search`, or ask `why` what became of its URL.")

@@ -14,7 +14,6 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from pydantic import BaseModel, ValidationError
 
-from core.store import connect
 from workers.mcp import texts
 from workers.mcp.declaration import ToolDeclaration
 from workers.mcp.models import ReadTextRequest
@@ -96,14 +95,14 @@ async def _answer(tool: ToolDeclaration[Any, Any], call: StoreCall, arguments: d
     asked = read_arguments(tool.name, tool.request, arguments)
     async with asyncio.timeout(ANSWER_SECONDS):
         answer = await tool.handler(call, asked)
-        now = await connect.now(call.services.client)
+        now = await call.now()
     return _result(tool.readable(answer, now), json.loads(encoded(answer)))
 
 
 async def _resource(call: StoreCall, name: str) -> str:
     async with asyncio.timeout(ANSWER_SECONDS):
         part = await read_text(call, ReadTextRequest(name=name))
-        return texts.of_text(part, await connect.now(call.services.client))
+        return texts.of_text(part, await call.now())
 
 
 def _result(text: str, structured: object = None, *, is_error: bool = False) -> types.CallToolResult:

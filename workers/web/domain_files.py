@@ -12,8 +12,7 @@ log = logging.getLogger("web")
 
 def take_up(call: StoreCall) -> DomainFileSync:
     """Return what takes up files; the folders that they name have to be below FOLDER_ROOTS."""
-    services = call.services
-    return DomainFileSync(services.settings, services.client, services.keys, is_own_command=False)
+    return DomainFileSync(call.settings, call.client, call.keys, is_own_command=False)
 
 
 async def take_up_domain(call: StoreCall, domain_id: str) -> None:

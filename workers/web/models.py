@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -19,6 +19,13 @@ class AnswerModel(BaseModel):
     """What an answer holds: exactly these fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @classmethod
+    def copied(cls, value: object, **others: object) -> Self:
+        """Return an answer with the fields that a value of core has under the same names, and with these others."""
+        return cls.model_validate(
+            {name: others[name] if name in others else getattr(value, name) for name in cls.model_fields}
+        )
 
 
 class PlainAnswer(AnswerModel):

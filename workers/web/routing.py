@@ -13,7 +13,10 @@ from aiohttp import web
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
+from core.keys import Keys
 from core.registry.time_parsing import parse_moment
+from core.runtime.context import Context
+from core.settings import Settings
 from core.store import connect
 from core.value_class import value_class
 from workers.web.parameters import read_parameters
@@ -42,9 +45,33 @@ class StoreCall:
         """Return the stores; raise StoreUnreachable while Redis does not answer."""
         return self.opener.require()
 
+    @property
+    def context(self) -> Context:
+        """Return what the workers of this process share."""
+        return self.services.context
+
+    @property
+    def settings(self) -> Settings:
+        """Return the settings of this deployment."""
+        return self.services.settings
+
+    @property
+    def client(self) -> connect.Client:
+        """Return the client of the store."""
+        return self.services.client
+
+    @property
+    def keys(self) -> Keys:
+        """Return the names of the store's keys."""
+        return self.services.keys
+
+    async def now(self) -> float:
+        """Return the time by the store's clock."""
+        return await connect.now(self.client)
+
     async def moment(self, word: str, *, is_end: bool = False) -> float | None:
         """Return the point in time that a parameter names, by the store's clock; None: it names none."""
-        return parse_moment(word, await connect.now(self.services.client), is_end=is_end) if word else None
+        return parse_moment(word, await self.now(), is_end=is_end) if word else None
 
 
 @value_class

@@ -72,6 +72,24 @@ class DryRunReport:
         """All requests that a crawl would send."""
         return self.listing_requests + self.visits
 
+    def to_json(self) -> dict[str, object]:
+        """Return the report as scripts print it and the API sends it."""
+        return {
+            "source": self.source.sid,
+            "kind": self.source.state.record.kind,
+            "added": self.added,
+            "changed": self.changed,
+            "removed": self.removed if self.source.is_listing_evidence else None,
+            "unchanged": self.unchanged,
+            "refused": self.refused,
+            "requests": self.requests,
+            "listing": self.how,
+            "held": self.held,
+            "download_bytes": self.download_bytes,
+            "uploads": self.uploads,
+            "names": self.names,
+        }
+
 
 async def dry_run_source(context: Context, sid: str, mode: CrawlMode) -> DryRunReport:
     """Compare what the source has with what is known of it."""

@@ -47,8 +47,7 @@ class TextAnswer(RootModel[StoredText]):
 @ROUTES.add("GET", "/api/articles", "Articles, newest first.")
 async def list_articles(call: StoreCall, asked: ArticlesRequest) -> ArticlesAnswer:
     """List articles, newest first."""
-    services = call.services
-    subscriptions = services.context.subscriptions
+    subscriptions = call.context.subscriptions
     category = await subscriptions.require_category(asked.category) if asked.category else ""
     wanted = ArticleFilter(
         category,
@@ -57,15 +56,14 @@ async def list_articles(call: StoreCall, asked: ArticlesRequest) -> ArticlesAnsw
         await call.moment(asked.since),
         await call.moment(asked.until, is_end=True),
     )
-    page = await ArticleList(services.client, services.keys).page(wanted, asked.limit, asked.cursor)
+    page = await ArticleList(call.client, call.keys).page(wanted, asked.limit, asked.cursor)
     return ArticlesAnswer(articles=list(page.articles), cursor=page.cursor)
 
 
 @ROUTES.add("GET", "/api/articles/{uid}", "One article with its text.")
 async def show_article(call: Call, asked: ArticleRequest) -> TextAnswer:
     """Return one article with its text, also by the uid of another URL of it."""
-    services = call.services
-    text = await StoredTextReader(services.client, services.keys).find(asked.uid, Path("/"))
+    text = await StoredTextReader(call.client, call.keys).find(asked.uid, Path("/"))
     if text is None:
         raise NotFound(f"There is no article {asked.uid}. GET /api/items/why?url=… says what became of a URL.")
     return TextAnswer(text)

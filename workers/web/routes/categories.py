@@ -12,7 +12,6 @@ from core.feeds.io.opml import export_opml, import_opml
 from core.feeds.io.subscription_sync import notes_on_files
 from core.registry.io.item_forgetter import removal_counts
 from core.registry.io.overview import Overview
-from core.store import connect
 from core.urls.secrets import redact
 from workers.web.errors import ApiError
 from workers.web.models import AnswerModel, Flag, Name, NoParameters, RequestModel
@@ -79,7 +78,7 @@ XML = "application/xml"
 @ROUTES.add("GET", "/api/categories", "All categories with the number of their feeds, links and articles.")
 async def list_categories(call: StoreCall, _: NoParameters) -> CategoriesAnswer:
     """List categories with the number of their feeds, links and articles."""
-    subscriptions = call.services.context.subscriptions
+    subscriptions = call.context.subscriptions
     by_category = await subscriptions.by_category()
     answers = [await _answer(call, name, len(by_category.get(name, ()))) for name in await subscriptions.categories()]
     return CategoriesAnswer(categories=answers)
@@ -88,13 +87,13 @@ async def list_categories(call: StoreCall, _: NoParameters) -> CategoriesAnswer:
 @ROUTES.add("GET", "/api/categories/{name}", "One category.")
 async def show_category(call: Call, asked: CategoryRequest) -> CategoryAnswer:
     """Return one category."""
-    subscriptions = call.services.context.subscriptions
+    subscriptions = call.context.subscriptions
     name = await subscriptions.require_category(asked.name)
     return await _answer(call, name, len((await subscriptions.by_category()).get(name, ())))
 
 
 async def _answer(call: StoreCall, name: str, feeds: int) -> CategoryAnswer:
-    links, articles = await Overview(call.services.client, call.services.keys).category(name)
+    links, articles = await Overview(call.client, call.keys).category(name)
     return CategoryAnswer(name=name, feeds=feeds, links=links, articles=articles)
 
 
@@ -103,10 +102,9 @@ async def _answer(call: StoreCall, name: str, feeds: int) -> CategoryAnswer:
 )
 async def poll_category(call: Call, asked: PollCategoryRequest) -> CategoryPollAnswer:
     """Make all feeds of a category due; a running ingestor polls them within a second."""
-    services, context = call.services, call.services.context
-    await require_unpaused(services.client, services.keys)
-    urls = await choose_feeds(context.subscriptions, category=asked.name)
-    waiting = await make_due(context.feeds, urls, await connect.now(services.client), force=asked.force)
+    await require_unpaused(call.client, call.keys)
+    urls = await choose_feeds(call.context.subscriptions, category=asked.name)
+    waiting = await make_due(call.context.feeds, urls, await call.now(), force=asked.force)
     return CategoryPollAnswer(
         due=len(urls) - len(waiting), waiting={redact(report.url): report.reason for report in waiting}
     )
@@ -115,7 +113,7 @@ async def poll_category(call: Call, asked: PollCategoryRequest) -> CategoryPollA
 @ROUTES.add("GET", "/api/opml", "All subscriptions as OPML 2.0.", other_types=(OPML,))
 async def write_opml(call: Call, _: NoParameters) -> web.Response:
     """Return all subscriptions."""
-    context = call.services.context
+    context = call.context
     return web.Response(body=await export_opml(context.subscriptions, context.feeds), content_type=OPML)
 
 
@@ -131,7 +129,7 @@ async def read_opml(call: Call, asked: OpmlRequest) -> OpmlAnswer:
     if not call.body.strip():
         raise ApiError(422, "invalid", "There is no OPML document in the body.", "Send the file as it is.")
     origin = f"api:{asked.name}" if asked.name else ""
-    done = await import_opml(call.services.context.subscriptions, call.body, origin=origin)
+    done = await import_opml(call.context.subscriptions, call.body, origin=origin)
     return OpmlAnswer(added=done.added, removed=done.removed, refused=[redact(url) for url in done.refused])
 
 
@@ -190,8 +188,7 @@ async def drop(call: Call, asked: DropCategoryRequest) -> CategoryChangeAnswer:
 
 
 def _changes(call: Call, *, dry_run: bool) -> CategoryChanges:
-    services = call.services
-    return CategoryChanges(services.client, services.keys, Ttls.of(services.settings), dry_run=dry_run)
+    return CategoryChanges(call.client, call.keys, Ttls.of(call.settings), dry_run=dry_run)
 
 
 def _change_answer(call: Call, changes: CategoryChanges, name: str, new: str, *, dry_run: bool) -> CategoryChangeAnswer:
@@ -202,5 +199,5 @@ def _change_answer(call: Call, changes: CategoryChanges, name: str, new: str, *,
         articles=changes.articles,
         removed=removal_counts(counts.forgotten),
         dry_run=dry_run,
-        notes=notes_on_files(call.services.settings, name, counts.origins, new),
+        notes=notes_on_files(call.settings, name, counts.origins, new),
     )

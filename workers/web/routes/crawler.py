@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from html import escape
-from typing import Literal, Self
+from typing import Literal
 
 from aiohttp import web
 from pydantic import Field
@@ -14,9 +14,7 @@ from pydantic import Field
 from core.sources.crawl_parameters import MOST_RETRY_BATCHES, RETRY_BATCHES, CrawlParameters
 from core.sources.io.crawl_runs import TOOK_OVER
 from core.sources.io.domain_steps import DomainSteps, NoSharePointSource, StepResult
-from core.sources.io.dry_run import DryRunReport
 from core.sources.sharepoint.step_names import ALL_STEPS, StepName
-from core.store import connect
 from workers.web.errors import ApiError, as_conflict
 from workers.web.job_models import Job
 from workers.web.job_stream import stream_jobs
@@ -84,25 +82,6 @@ class SourcePreview(AnswerModel):
         description="The first that would be added, changed or removed; the first that are refused, with the reason."
     )
 
-    @classmethod
-    def of(cls, report: DryRunReport) -> Self:
-        """Return a report as the API shows it."""
-        return cls(
-            source=report.source.sid,
-            kind=report.source.state.record.kind,
-            added=report.added,
-            changed=report.changed,
-            removed=report.removed if report.source.is_listing_evidence else None,
-            unchanged=report.unchanged,
-            refused=report.refused,
-            requests=report.requests,
-            listing=report.how,
-            held=report.held,
-            download_bytes=report.download_bytes,
-            uploads=report.uploads,
-            names=report.names,
-        )
-
 
 class CrawlerAnswer(AnswerModel):
     """What a crawler route has set going, or would."""
@@ -140,7 +119,7 @@ async def _answered(call: Call, asked: CrawlerRequest, work: Work) -> CrawlerAns
 
 async def crawl(call: Call, asked: CrawlerRequest, step: StepName | None = None) -> CrawlerAnswer:
     """Start a crawl of the domain or of some of its sources, or the step of it alone."""
-    steps, parameters = DomainSteps(call.services.context), asked.parameters(step)
+    steps, parameters = DomainSteps(call.context), asked.parameters(step)
     action = f"{step}_data" if step else "crawl"
     chosen = await steps.select(asked.domain_id, parameters)
     if asked.dry_run:
@@ -152,7 +131,7 @@ async def crawl(call: Call, asked: CrawlerRequest, step: StepName | None = None)
 
 async def process_data(call: Call, asked: CrawlerRequest) -> CrawlerAnswer:
     """Process what SharePoint sources have downloaded; check what is known of others, or with mode=full read it."""
-    steps = DomainSteps(call.services.context)
+    steps = DomainSteps(call.context)
 
     async def read_again(sids: Sequence[str]) -> StepResult:
         return await steps.read_again(sids, force=asked.mode == "full", dry_run=asked.dry_run)
@@ -162,7 +141,7 @@ async def process_data(call: Call, asked: CrawlerRequest) -> CrawlerAnswer:
 
 async def embed_data(call: Call, asked: CrawlerRequest) -> CrawlerAnswer:
     """Embed the files of SharePoint sources, and the texts of others that wait for it."""
-    steps = DomainSteps(call.services.context)
+    steps = DomainSteps(call.context)
 
     async def embed_waiting(sids: Sequence[str]) -> StepResult:
         return await steps.embed_waiting(asked.domain_id, sids, dry_run=asked.dry_run)
@@ -174,7 +153,7 @@ async def _step(
     call: Call, asked: CrawlerRequest, step: StepName, others: Callable[[Sequence[str]], Awaitable[StepResult]]
 ) -> CrawlerAnswer:
     """Take one step: in a run of its own where sources have steps, as `others` does it where they have none."""
-    steps, action, parameters = DomainSteps(call.services.context), f"{step}_data", asked.parameters(step)
+    steps, action, parameters = DomainSteps(call.context), f"{step}_data", asked.parameters(step)
     chosen = await steps.select(asked.domain_id, parameters)
     if step is StepName.EMBED and chosen.stepped:
         await steps.require_store(asked.domain_id)
@@ -182,7 +161,7 @@ async def _step(
     if asked.dry_run:
         preview = (await _preview(steps, chosen.stepped, action, asked)).preview
         return _answer(action, asked, NOTHING_CHANGED, items=result.items, preview=preview)
-    now, runs = await connect.now(call.services.client), call.services.context.runs
+    now, runs = await call.now(), call.context.runs
     jobs = [await _start(call, asked, parameters)] if chosen.stepped else []
     jobs += [Job.of(await runs.require(run_id, now)) for run_id in result.run_ids]
     sent = f"Jobs that were sent: {result.jobs + bool(chosen.stepped)}."
@@ -205,13 +184,13 @@ def _taken_over(job: Job) -> str:
 async def _preview(steps: DomainSteps, sids: Sequence[str], action: str, asked: CrawlerRequest) -> CrawlerAnswer:
     async with asyncio.timeout(DRY_RUN_SECONDS):
         reports = await steps.preview(sids, asked.mode)
-    return _answer(action, asked, NOTHING_CHANGED, preview=[SourcePreview.of(report) for report in reports])
+    return _answer(action, asked, NOTHING_CHANGED, preview=[report.to_json() for report in reports])
 
 
 async def cleanup_metadata(call: Call, asked: CrawlerRequest) -> CrawlerAnswer:
     """Clean files_metadata.json, which only SharePoint sources have."""
     try:
-        done = await DomainSteps(call.services.context).clean_metadata(asked.domain_id, dry_run=asked.dry_run)
+        done = await DomainSteps(call.context).clean_metadata(asked.domain_id, dry_run=asked.dry_run)
     except NoSharePointSource as error:
         hint = "Nothing has to be done for this domain."
         raise ApiError(409, "no_sharepoint_source", str(error), hint) from None

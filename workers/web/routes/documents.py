@@ -107,8 +107,7 @@ class RebuildAnswer(AnswerModel):
 )
 async def add_url(call: StoreCall, asked: AddUrlRequest) -> AddUrlAnswer:
     """Register a URL and send a job for it."""
-    services = call.services
-    adder = UrlAdder(services.settings, services.client, services.keys)
+    adder = UrlAdder(call.settings, call.client, call.keys)
     added = await adder.add(asked.url, category=asked.category, domain=asked.domain, force=asked.force)
     return AddUrlAnswer(**asdict(added))
 
@@ -123,8 +122,7 @@ async def add_url(call: StoreCall, asked: AddUrlRequest) -> AddUrlAnswer:
 )
 async def rebuild_index(call: Call, asked: RebuildRequest) -> RebuildAnswer:
     """Start a rebuild, or count what it would change."""
-    services = call.services
-    index = IndexRebuild(services.settings, services.client, services.keys)
+    index = IndexRebuild(call.settings, call.client, call.keys)
     if asked.dry_run:
         return RebuildAnswer(job=None, would_change=await index.preview(asked.what, force=asked.force))
     with as_conflict():
@@ -135,8 +133,7 @@ async def rebuild_index(call: Call, asked: RebuildRequest) -> RebuildAnswer:
 @ROUTES.add("POST", "/api/ReindexItem", "Check items now, or read them again with force.", fields_in="body")
 async def reindex(call: Call, asked: ReindexItemRequest) -> ReindexItemAnswer:
     """Make items due and send the first jobs, or only count them."""
-    services = call.services
-    reindexer, request = Reindexer(services.settings, services.client, services.keys), _request(asked)
+    reindexer, request = Reindexer(call.settings, call.client, call.keys), _request(asked)
     if asked.dry_run:
         counts = await reindexer.count(await reindexer.select(request, Path("/")))
         return ReindexItemAnswer(

@@ -10,7 +10,6 @@ from core.runs.io.state_store import KbStateStore
 from core.runs.knowledge_base_state import KbState
 from core.runs.run import Run
 from core.sources.io.loss_approval import approve_losses
-from core.store import connect
 from workers.web.domain_files import take_up_domain
 from workers.web.errors import as_conflict
 from workers.web.job_models import ApprovalAnswer, DomainJobs, Job
@@ -29,9 +28,8 @@ class DomainRequest(RequestModel):
 @ROUTES.add("GET", "/v2/domains/{id}/state", "The unified state of a domain: job, crawl, processing, metrics.")
 async def show_state(call: Call, asked: DomainRequest) -> KbState:
     """Return the unified state of a domain."""
-    services = call.services
     await take_up_domain(call, asked.id)
-    return await KbStateStore(services.client, services.keys).require(asked.id, await connect.now(services.client))
+    return await KbStateStore(call.client, call.keys).require(asked.id, await call.now())
 
 
 @ROUTES.add(
@@ -71,11 +69,10 @@ class ApproveRequest(DomainRequest):
 )
 async def approve_removals(call: Call, asked: ApproveRequest) -> ApprovalAnswer:
     """Let a domain lose more than the loss guard lets it, for a day, and crawl it."""
-    services = call.services
     await take_up_domain(call, asked.id)
-    sources = await approve_losses(services.client, services.keys, asked.id, asked.source_id)
+    sources = await approve_losses(call.client, call.keys, asked.id, asked.source_id)
     with as_conflict():
-        run = await services.run_control.start_crawl(asked.id, source=asked.source_id, started_by="api")
+        run = await call.services.run_control.start_crawl(asked.id, source=asked.source_id, started_by="api")
     return ApprovalAnswer(domain_id=asked.id, sources=list(sources), job=Job.of(run))
 
 

@@ -110,17 +110,16 @@ ROUTES = RouteTable("domains")
 async def list_domains(call: StoreCall, _: NoParameters) -> DomainsAnswer:
     """List all domains with their sources."""
     problems = await take_up(call).all()
-    domains = await read_domains(call.services.client, call.services.keys)
+    domains = await read_domains(call.client, call.keys)
     return DomainsAnswer(domains=domains, problems=problems)
 
 
 @ROUTES.add("GET", "/v2/domains/{id}", "One domain with its configuration and sources.")
 async def show_domain(call: Call, asked: OneDomainRequest) -> DomainDetailsAnswer:
     """Return one domain with its configuration."""
-    services = call.services
     await take_up_domain(call, asked.id)
-    domain = await DomainStore(services.client, services.keys).require(asked.id)
-    overview = await read_domain(services.client, services.keys, domain)
+    domain = await DomainStore(call.client, call.keys).require(asked.id)
+    overview = await read_domain(call.client, call.keys, domain)
     return DomainDetailsAnswer(domain=overview, config=field_parsing.mapping(domain.config))
 
 
@@ -133,7 +132,7 @@ async def show_domain(call: Call, asked: OneDomainRequest) -> DomainDetailsAnswe
 async def show_report(call: Call, asked: OneDomainRequest) -> web.Response:
     """Return the last runs of a domain, what it refused, and what is in error."""
     await take_up_domain(call, asked.id)
-    report = await read_report(call.services.settings, call.services.client, call.services.keys, asked.id)
+    report = await read_report(call.settings, call.client, call.keys, asked.id)
     return web.json_response(report_json(report))
 
 
@@ -155,8 +154,7 @@ async def create_domain(call: Call, asked: DomainBody) -> PutDomainAnswer:
 @ROUTES.add("POST", "/v2/quick_domains", "Add a domain of one source, by an address or a folder.", fields_in="body")
 async def create_quick_domain(call: Call, asked: QuickDomainRequest) -> PutDomainAnswer:
     """Add a domain of one source."""
-    services = call.services
-    domain = await read_quick(services.settings, services.client, services.keys, asked.what, asked.id or "")
+    domain = await read_quick(call.settings, call.client, call.keys, asked.what, asked.id or "")
     await refuse_known(call, domain.id, "Give this one an id of its own.")
     return await store_domain(call, domain)
 
@@ -164,7 +162,7 @@ async def create_quick_domain(call: Call, asked: QuickDomainRequest) -> PutDomai
 async def refuse_known(call: Call, domain_id: str, hint: str) -> None:
     """Raise ApiError if there is a domain of this id."""
     await take_up_domain(call, domain_id)
-    if await DomainStore(call.services.client, call.services.keys).read(domain_id):
+    if await DomainStore(call.client, call.keys).read(domain_id):
         raise ApiError(409, "conflict", f"There is a domain {domain_id} already.", hint)
 
 
@@ -185,8 +183,7 @@ async def put_domain(call: Call, asked: DomainBody) -> PutDomainAnswer:
 
 async def store_domain(call: Call, domain: Domain) -> PutDomainAnswer:
     """Store a domain; a folder that only a person's own command may name is refused."""
-    services = call.services
-    added = await add_domain(services.settings, services.client, services.keys, domain, is_own_command=False)
+    added = await add_domain(call.settings, call.client, call.keys, domain, is_own_command=False)
     return PutDomainAnswer(
         id=domain.id,
         is_new=added.is_new,
@@ -199,8 +196,7 @@ async def store_domain(call: Call, domain: Domain) -> PutDomainAnswer:
 @ROUTES.add("DELETE", "/v2/domains/{id}", "Remove a domain with all its items.", is_destructive=True, seconds=None)
 async def delete_domain(call: Call, asked: RemoveDomainRequest) -> RemovalAnswer:
     """Remove a domain with its sources and all items that no other source lists."""
-    services = call.services
-    counts = await remove_domain(services.settings, services.client, services.keys, asked.id, dry_run=asked.dry_run)
+    counts = await remove_domain(call.settings, call.client, call.keys, asked.id, dry_run=asked.dry_run)
     return RemovalAnswer(
         name=asked.id,
         dry_run=asked.dry_run,

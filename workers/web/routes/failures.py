@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from core.errors import NotFound
-from core.feeds.io.failure_list import FailedEntry, FailureFilter, FailureList, FailurePage
+from core.feeds.io.failure_list import FailureFilter, FailureList
 from core.urls.secrets import redact
 from workers.web.models import AnswerModel, Limit, Name, Offset, RequestModel
 from workers.web.routing import Call, RouteTable
@@ -71,32 +71,17 @@ class RetriedAnswer(AnswerModel):
 @ROUTES.add("GET", "/api/failures", "Links that gave no article, newest first, with counts by code and host.")
 async def list_failures(call: Call, asked: FailuresRequest) -> FailuresAnswer:
     """List links that gave no article."""
-    page = await read_page(call, asked)
+    failures, wanted = FailureList(call.client, call.keys), FailureFilter(asked.code, asked.host)
+    page = await failures.page(wanted, asked.limit, asked.offset)
     end = asked.offset + asked.limit
-    return FailuresAnswer(
-        total=page.total,
-        looked_at=page.looked_at,
-        codes=dict(page.codes),
-        hosts=dict(page.hosts),
-        failures=[_answer(one) for one in page.failures],
-        next_offset=end if page.matching > end else None,
-    )
-
-
-async def read_page(call: Call, asked: FailuresRequest) -> FailurePage:
-    """Return what core knows."""
-    failures = FailureList(call.services.client, call.services.keys)
-    return await failures.page(FailureFilter(asked.code, asked.host), asked.limit, asked.offset)
-
-
-def _answer(entry: FailedEntry) -> FailureAnswer:
-    return FailureAnswer.model_validate({"uid": entry.uid, **entry.to_json()})
+    answers = [FailureAnswer.model_validate({"uid": one.uid, **one.to_json()}) for one in page.failures]
+    return FailuresAnswer.copied(page, failures=answers, next_offset=end if page.matching > end else None)
 
 
 @ROUTES.add("POST", "/api/failures/retry", "Try a failed link again, or all of a code or of a host.", fields_in="body")
 async def retry_failures(call: Call, asked: RetryFailuresRequest) -> RetriedAnswer:
     """Try links again."""
-    failures = FailureList(call.services.client, call.services.keys)
+    failures = FailureList(call.client, call.keys)
     if asked.uid:
         count = await failures.retry_link(asked.uid)
     else:

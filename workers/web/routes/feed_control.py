@@ -47,7 +47,7 @@ async def set_options(call: Call, asked: SetFeedRequest) -> FeedAnswer:
 async def poll(call: Call, asked: PollFeedRequest) -> PollAnswer:
     """Poll a feed now, in this process, and say what came of it."""
     url, _ = await require_feed(call, asked.id)
-    reports = await poll_now(call.services.context, [url], force=asked.force)
+    reports = await poll_now(call.context, [url], force=asked.force)
     if not reports:
         raise ApiError(409, "conflict", "The feed was removed meanwhile.", "GET /api/feeds lists what is there.")
     report = asdict(reports[0])

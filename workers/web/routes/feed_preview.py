@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from core import ids
 from core.feeds.io.failure_list import FailedEntries
 from core.feeds.io.feed_adder import NoFeedThere
 from core.feeds.io.feed_preview import FeedEntries, preview_feed
 from core.urls.secrets import redact
 from workers.web.models import AnswerModel, Limit, Name, RequestModel
 from workers.web.routes.feed_control import POLL_SECONDS
-from workers.web.routes.feeds import FeedId, OtherFeedAnswer, no_feed, require_feed
+from workers.web.routes.feeds import FeedId, OtherFeedAnswer, found_feed, no_feed, require_feed
 from workers.web.routing import RouteTable, StoreCall
 
 
@@ -107,28 +106,14 @@ ROUTES = RouteTable("feeds")
 async def preview(call: StoreCall, asked: PreviewFeedRequest) -> PreviewFeedAnswer:
     """Return what a subscription would bring."""
     try:
-        found = await preview_feed(call.services.context, asked.url, asked.category)
+        found = await preview_feed(call.context, asked.url, asked.category)
     except NoFeedThere as none:
         raise no_feed(none) from none
-    return PreviewFeedAnswer(
-        id=ids.feed_id(found.feed.url),
-        url=redact(found.feed.url),
-        title=found.feed.title,
-        kind=found.kind,
-        found_by="" if found.feed.url == found.asked_url else redact(found.asked_url),
-        category=found.category,
-        subscribed=list(found.subscribed),
-        others=[OtherFeedAnswer(url=redact(feed.url), title=feed.title) for feed in found.others],
-        links=found.links,
-        new_links=found.new_links,
-        known_links=found.known_links,
-        rejected_links=found.rejected_links,
-        left_out=found.left_out,
-        entries=[
-            PreviewEntryAnswer(url=redact(one.url), title=one.title, published_ts=one.published_ts, is_new=one.is_new)
-            for one in found.entries
-        ],
-        rejected=[RefusedEntryAnswer(url=redact(one.url), reason=one.reason) for one in found.rejected],
+    return PreviewFeedAnswer.copied(
+        found,
+        **found_feed(found),
+        entries=[PreviewEntryAnswer.copied(one, url=redact(one.url)) for one in found.entries],
+        rejected=[RefusedEntryAnswer.copied(one, url=redact(one.url)) for one in found.rejected],
     )
 
 
@@ -139,13 +124,10 @@ async def preview(call: StoreCall, asked: PreviewFeedRequest) -> PreviewFeedAnsw
 )
 async def list_entries(call: StoreCall, asked: FeedEntriesRequest) -> FeedEntriesAnswer:
     """Return the entries of a feed's last body, and those that gave no article."""
-    client, keys = call.services.client, call.services.keys
     url, categories = await require_feed(call, asked.id)
-    entries = await FeedEntries(client, keys).of_feed(url, categories[0], asked.limit)
-    failed = await FailedEntries(client, keys).of_feed(url, asked.limit)
+    entries = await FeedEntries(call.client, call.keys).of_feed(url, categories[0], asked.limit)
+    failed = await FailedEntries(call.client, call.keys).of_feed(url, asked.limit)
     return FeedEntriesAnswer(
-        entries=[
-            FeedEntryAnswer(url=redact(one.url), title=one.title, uid=one.uid, ts=one.ts or None) for one in entries
-        ],
+        entries=[FeedEntryAnswer.copied(one, url=redact(one.url), ts=one.ts or None) for one in entries],
         failed=[FailedEntryAnswer.model_validate(one.to_json()) for one in failed],
     )

@@ -11,13 +11,13 @@ from core import ids
 from core.errors import NotFound
 from core.feeds.feed_health import feed_json
 from core.feeds.feed_state import FeedState
-from core.feeds.io.feed_adder import NoFeedThere, add_feed
+from core.feeds.io.feed_adder import AddedFeed, NoFeedThere, add_feed
 from core.feeds.io.feed_directory import FeedDirectory, FeedFilter
 from core.feeds.io.feed_options import FeedOptions
+from core.feeds.io.feed_preview import FeedPreview
 from core.feeds.io.subscription_sync import is_in_feed_file
 from core.registry.io.forget_by_name import forget_subscription
 from core.registry.io.item_forgetter import removal_counts
-from core.store import connect
 from core.urls.secrets import redact
 from workers.web.errors import ApiError
 from workers.web.models import AnswerModel, Flag, Limit, Name, Offset, PlainAnswer, RequestModel
@@ -167,9 +167,8 @@ ROUTES = RouteTable("feeds")
 @ROUTES.add("GET", "/api/feeds", "All feeds with their health, or those of a category, of a health, with some words.")
 async def list_feeds(call: StoreCall, asked: FeedsRequest) -> FeedsAnswer:
     """List feeds with their health, by address."""
-    services, context = call.services, call.services.context
-    now = await connect.now(services.client)
-    directory = FeedDirectory(services.client, services.keys, context.subscriptions, context.feeds)
+    now = await call.now()
+    directory = FeedDirectory(call.client, call.keys, call.context.subscriptions, call.context.feeds)
     wanted = FeedFilter(asked.category, asked.health, asked.text)
     page = await directory.page(wanted, asked.offset, asked.limit, now)
     answers = await _answers(call, page.states, page.by_feed, now)
@@ -185,7 +184,7 @@ async def show_feed(call: Call, asked: FeedRequest) -> FeedAnswer:
 
 async def require_feed(call: StoreCall, feed_id: str) -> tuple[str, list[str]]:
     """Return the address of a feed and its categories; raise NotFound if there is none with this id."""
-    found = await call.services.context.subscriptions.by_id(feed_id)
+    found = await call.context.subscriptions.by_id(feed_id)
     if found is None:
         raise NotFound(f"There is no feed {feed_id}. GET /api/feeds lists them.")
     return found
@@ -193,8 +192,8 @@ async def require_feed(call: StoreCall, feed_id: str) -> tuple[str, list[str]]:
 
 async def feed_answer(call: StoreCall, url: str, categories: list[str]) -> FeedAnswer:
     """Return how a feed is."""
-    states = await call.services.context.feeds.states([url])
-    return (await _answers(call, states, {url: categories}, await connect.now(call.services.client)))[0]
+    states = await call.context.feeds.states([url])
+    return (await _answers(call, states, {url: categories}, await call.now()))[0]
 
 
 async def _answers(
@@ -207,24 +206,28 @@ async def _answers(
 
 def feed_options(call: StoreCall) -> FeedOptions:
     """Return the store of what was set for feeds and hosts."""
-    return FeedOptions(call.services.client, call.services.keys, call.services.settings)
+    return FeedOptions(call.client, call.keys, call.settings)
 
 
 @ROUTES.add("POST", "/api/feeds", "Subscribe to a feed, or to the feed of a site.", fields_in="body")
 async def subscribe(call: Call, asked: AddFeedRequest) -> AddFeedAnswer:
     """Subscribe to a feed, or to the feed of a site."""
     try:
-        added = await add_feed(call.services.context, asked.category, asked.url)
+        added = await add_feed(call.context, asked.category, asked.url)
     except NoFeedThere as none:
         raise no_feed(none) from none
-    return AddFeedAnswer(
-        id=ids.feed_id(added.feed.url),
-        category=added.category,
-        url=redact(added.feed.url),
-        title=added.feed.title,
-        found_by="" if added.feed.url == added.asked_url else redact(added.asked_url),
-        others=[OtherFeedAnswer(url=redact(feed.url), title=feed.title) for feed in added.others],
-    )
+    return AddFeedAnswer.copied(added, **found_feed(added))
+
+
+def found_feed(found: AddedFeed | FeedPreview) -> dict[str, object]:
+    """Return the feed that was found at an address, and the others of its site, as answers name them."""
+    return {
+        "id": ids.feed_id(found.feed.url),
+        "url": redact(found.feed.url),
+        "title": found.feed.title,
+        "found_by": "" if found.feed.url == found.asked_url else redact(found.asked_url),
+        "others": [OtherFeedAnswer.copied(one, url=redact(one.url)) for one in found.others],
+    }
 
 
 def no_feed(none: NoFeedThere) -> ApiError:
@@ -242,15 +245,14 @@ def no_feed(none: NoFeedThere) -> ApiError:
 )
 async def unsubscribe(call: Call, asked: RemoveFeedRequest) -> RemoveFeedAnswer:
     """Unsubscribe from a feed; with `forget`, its own links and articles go too."""
-    services = call.services
     url, categories = await require_feed(call, asked.id)
     removed: dict[str, int] = {}
     if asked.forget:
-        counts, _ = await forget_subscription(services.client, services.keys, url, dry_run=asked.dry_run)
+        counts, _ = await forget_subscription(call.client, call.keys, url, dry_run=asked.dry_run)
         removed = removal_counts(counts)
     elif not asked.dry_run:
-        await services.context.subscriptions.remove(url)
+        await call.context.subscriptions.remove(url)
     note = ""
-    if is_in_feed_file(services.settings.feeds_file, url):
+    if is_in_feed_file(call.settings.feeds_file, url):
         note = "FEEDS_FILE still lists it and adds it again; delete its line there too."
     return RemoveFeedAnswer(url=redact(url), categories=categories, removed=removed, dry_run=asked.dry_run, note=note)

@@ -71,7 +71,7 @@ class FeedTokenAnswer(AnswerModel):
 @ROUTES.add("GET", "/api/feeds_token", "The token that feed readers put into the addresses of republished feeds.")
 async def show_feed_token(call: Call, _: NoParameters) -> FeedTokenAnswer:
     """Return the token of feeds to who has that of the API."""
-    return FeedTokenAnswer(token=feed_token(call.services.settings))
+    return FeedTokenAnswer(token=feed_token(call.settings))
 
 
 @_feed(
@@ -81,7 +81,7 @@ async def show_feed_token(call: Call, _: NoParameters) -> FeedTokenAnswer:
 )
 async def show_failures(call: Call, asked: FailuresFeedRequest) -> web.Response:
     """Return the feeds that broke, those that broke last first."""
-    newest = await BrokenFeeds(call.services.client, call.services.keys).newest(asked.limit)
+    newest = await BrokenFeeds(call.client, call.keys).newest(asked.limit)
     entries = tuple(
         broken_feed_entry(one.state, one.categories, f"{base_url(call.http)}/feeds/{one.fid}")
         for one in newest
@@ -98,10 +98,9 @@ async def show_failures(call: Call, asked: FailuresFeedRequest) -> web.Response:
 )
 async def show_search(call: Call, asked: SearchFeedRequest) -> web.Response:
     """Return what a search finds."""
-    services = call.services
     query = build_query(await query_arguments(call, asked), example=EXAMPLE)
-    entries = await _articles(call).best(services.searcher, query, asked.limit)
-    notes = [] if entries else await unknown_names(services.client, services.keys, query.filters)
+    entries = await _articles(call).best(call.services.searcher, query, asked.limit)
+    notes = [] if entries else await unknown_names(call.client, call.keys, query.filters)
     description = " ".join((f"The best answers to “{asked.q}”, newest first.", *notes))
     name = f"search?{call.http.rel_url.without_query_params('token').query_string}"
     return await _answer(call, asked.format, name, f"Search: {asked.q}", description, entries)
@@ -114,14 +113,14 @@ async def show_search(call: Call, asked: SearchFeedRequest) -> web.Response:
 )
 async def show_category(call: Call, asked: CategoryFeedRequest) -> web.Response:
     """Return the newest articles of a category."""
-    category = await call.services.context.subscriptions.require_category(asked.category)
+    category = await call.context.subscriptions.require_category(asked.category)
     entries = await _articles(call).newest(category, asked.limit)
     description = f"The newest articles of the category {category}, republished by Freshet."
     return await _answer(call, asked.format, category, category, description, entries)
 
 
 def _articles(call: Call) -> PublishedArticles:
-    return PublishedArticles(call.services.client, call.services.keys, base_url(call.http))
+    return PublishedArticles(call.client, call.keys, base_url(call.http))
 
 
 async def _answer(
@@ -134,7 +133,7 @@ async def _answer(
         home_url=f"{base_url(call.http)}/",
         self_url=self_url(call.http),
         entries=entries,
-        hub_url=call.services.settings.websub_hub,
+        hub_url=call.settings.websub_hub,
     )
     return await feed_response(call.http, feed, FeedFormat(ending))
 

@@ -11,7 +11,6 @@ from core.registry.io.item_list import ItemFilter, ItemList, ListedItem
 from core.registry.io.why_trail_reader import explain_url
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
 from core.sources.io.domain_store import DomainStore
-from core.store import connect
 from workers.web.errors import ApiError
 from workers.web.models import AnswerModel, Cursor, Flag, Limit, Name, PlainAnswer, RequestModel
 from workers.web.routing import Call, RouteTable, StoreCall
@@ -159,24 +158,22 @@ ROUTES = RouteTable("items")
 @ROUTES.add("GET", "/api/items", "Items of the registry by status, source, domain or host.")
 async def list_items(call: Call, asked: ItemsRequest) -> ItemsAnswer:
     """List items page by page."""
-    services = call.services
     wanted = ItemFilter(
         (asked.status,) if asked.status else (), await _sources(call, asked), asked.host, with_images=asked.images
     )
-    items = ItemList(services.client, services.keys, services.settings.registry_partition_strategy)
+    items = ItemList(call.client, call.keys, call.settings.registry_partition_strategy)
     page = await items.page(wanted, asked.limit, asked.cursor)
     return ItemsAnswer(items=[_answer(one) for one in page.items], cursor=page.cursor)
 
 
 async def _sources(call: Call, asked: ItemsRequest) -> tuple[str, ...]:
-    services = call.services
     if asked.source and asked.domain:
         raise ApiError(422, "invalid", "source and domain are there both.", "Name a source, or a whole domain.")
     if asked.domain:
-        return (await DomainStore(services.client, services.keys).require(asked.domain)).sources
+        return (await DomainStore(call.client, call.keys).require(asked.domain)).sources
     if not asked.source:
         return ()
-    is_known = asked.source in (ARTICLES_SOURCE, URLS_SOURCE) or await services.context.sources.has(asked.source)
+    is_known = asked.source in (ARTICLES_SOURCE, URLS_SOURCE) or await call.context.sources.has(asked.source)
     if not is_known:
         raise ApiError(404, "not_found", f"There is no source {asked.source}.", "GET /v2/domains lists them.")
     return (asked.source,)
@@ -190,16 +187,14 @@ def _answer(item: ListedItem) -> ItemAnswer:
 @ROUTES.add("GET", "/api/items/why", "Why a URL is there, or not: who lists it, what became of it, what happens next.")
 async def explain(call: StoreCall, asked: WhyRequest) -> WhyAnswer:
     """Return the whole trail of a URL; nothing is changed or requested."""
-    services = call.services
-    now = await connect.now(services.client)
-    trail = await explain_url(services.client, services.keys, services.settings, asked.url, now)
+    now = await call.now()
+    trail = await explain_url(call.client, call.keys, call.settings, asked.url, now)
     return WhyAnswer.model_validate(trail.to_json())
 
 
 @ROUTES.add("GET", "/api/items/{id}", "One item: its record, sources, text in short and number of chunks.")
 async def show_item(call: Call, asked: ItemRequest) -> ItemDetailsAnswer:
     """Return an item with its record, sources, text in short and chunks."""
-    services = call.services
-    reader = ItemDetailsReader(services.client, services.keys, services.settings.tracking_param_prefixes)
+    reader = ItemDetailsReader(call.client, call.keys, call.settings.tracking_param_prefixes)
     values = asdict(await reader.require(asked.id))
     return ItemDetailsAnswer(**values.pop("verification"), **values)

@@ -10,7 +10,6 @@ from pydantic import Field
 from core.registry import time_parsing
 from core.runs.io.run_list import RunFilter, RunList
 from core.runs.run import Run, RunKind, RunStatus
-from core.store import connect
 from workers.web.errors import as_conflict
 from workers.web.job_models import FailedJobItem, FailedJobItems, Job, JobLog, JobPage, RetryAnswer
 from workers.web.job_stream import stream_jobs
@@ -52,10 +51,9 @@ class FailedListRequest(FailedRequest):
 @ROUTES.add("GET", "/v2/jobs", "The last runs, newest first.")
 async def list_jobs(call: StoreCall, asked: JobsRequest) -> JobPage:
     """Return jobs, newest first."""
-    services = call.services
     wanted = RunFilter(asked.kind, asked.domain, asked.status)
-    runs = RunList(services.client, services.keys)
-    page = await runs.page(wanted, await connect.now(services.client), asked.limit, asked.offset)
+    runs = RunList(call.client, call.keys)
+    page = await runs.page(wanted, await call.now(), asked.limit, asked.offset)
     next_offset = asked.offset + asked.limit if page.has_more else None
     return JobPage(jobs=[Job.of(run) for run in page.runs], next_offset=next_offset)
 
@@ -70,17 +68,15 @@ async def show_job(call: StoreCall, asked: JobRequest) -> Job:
 async def show_log(call: StoreCall, asked: JobRequest) -> JobLog:
     """Return the end of a job's log."""
     await _require(call, asked.id)
-    return JobLog(id=asked.id, lines=await call.services.context.runs.log_lines(asked.id))
+    return JobLog(id=asked.id, lines=await call.context.runs.log_lines(asked.id))
 
 
 @ROUTES.add("GET", "/v2/jobs/{id}/failed", "The items that failed in a run, with their reasons.")
 async def list_failed(call: StoreCall, asked: FailedListRequest) -> FailedJobItems:
     """Return items that failed."""
-    run, now = await _require(call, asked.id), await connect.now(call.services.client)
+    run, now = await _require(call, asked.id), await call.now()
     failed_since = await since_ts(call, asked.since)
-    items = await call.services.context.runs.all_failed_items(
-        run, now, code=asked.code, since_ts=failed_since, most=asked.limit
-    )
+    items = await call.context.runs.all_failed_items(run, now, code=asked.code, since_ts=failed_since, most=asked.limit)
     return FailedJobItems(id=asked.id, items=[FailedJobItem.of(item) for item in items])
 
 
@@ -98,12 +94,12 @@ async def follow_job(call: Call, asked: JobRequest) -> web.StreamResponse:
 
 
 async def _require(call: StoreCall, job_id: str) -> Run:
-    return await call.services.context.runs.require(job_id, await connect.now(call.services.client))
+    return await call.context.runs.require(job_id, await call.now())
 
 
 async def since_ts(call: StoreCall, word: str | None) -> float | None:
     """Return the point in time that a request names, if it names one."""
-    return None if word is None else time_parsing.parse_moment(word, await connect.now(call.services.client))
+    return None if word is None else time_parsing.parse_moment(word, await call.now())
 
 
 @ROUTES.add(

@@ -11,7 +11,6 @@ from core.registry.io.item_forgetter import removal_counts
 from core.runtime.store_status import collect_status
 from core.search.io.export import Exporter, ExportFilter, export_lines
 from core.sources.io.domain_setup import remove_domain
-from core.store import connect
 from core.urls.secrets import redact
 from workers.web.models import AnswerModel, Moment, Name, NoParameters, RequestModel
 from workers.web.routes.domains import RemovalAnswer
@@ -76,8 +75,7 @@ class DoctorAnswer(AnswerModel):
 )
 async def show_status(call: Call, _: NoParameters) -> web.Response:
     """Return what `scripts.status --json` prints."""
-    services = call.services
-    return web.json_response(await collect_status(services.settings, services.client, services.keys))
+    return web.json_response(await collect_status(call.settings, call.client, call.keys))
 
 
 @ROUTES.add(
@@ -89,14 +87,13 @@ async def show_status(call: Call, _: NoParameters) -> web.Response:
 )
 async def export(call: Call, asked: ExportRequest) -> web.StreamResponse:
     """Send a line of JSON for each text, as they are read."""
-    services = call.services
     since_ts, until_ts = await call.moment(asked.since), await call.moment(asked.until, is_end=True)
     wanted = ExportFilter(asked.category, asked.domain, since_ts, until_ts)
-    await Exporter(services.client, services.keys, wanted).check()
+    await Exporter(call.client, call.keys, wanted).check()
     response = web.StreamResponse(headers={"Content-Type": f"{JSON_LINES}; charset=utf-8"})
     await response.prepare(call.http)
     if not call.is_head:
-        async for line in export_lines(services.client, services.keys, wanted):
+        async for line in export_lines(call.client, call.keys, wanted):
             await response.write(f"{line}\n".encode(errors="replace"))
     await response.write_eof()
     return response
@@ -112,13 +109,12 @@ async def export(call: Call, asked: ExportRequest) -> web.StreamResponse:
 )
 async def forget(call: Call, asked: ForgetRequest) -> RemovalAnswer:
     """Forget something with all that belongs to it."""
-    settings, client, keys = call.services.settings, call.services.client, call.services.keys
     if asked.domain:
-        counts = await remove_domain(settings, client, keys, asked.domain, dry_run=asked.dry_run)
+        counts = await remove_domain(call.settings, call.client, call.keys, asked.domain, dry_run=asked.dry_run)
     elif asked.feed:
-        counts, _ = await forget_subscription(client, keys, asked.feed, dry_run=asked.dry_run)
+        counts, _ = await forget_subscription(call.client, call.keys, asked.feed, dry_run=asked.dry_run)
     else:
-        counts = await forget_page(settings, client, keys, asked.name, dry_run=asked.dry_run)
+        counts = await forget_page(call.settings, call.client, call.keys, asked.name, dry_run=asked.dry_run)
     return RemovalAnswer(
         name=redact(asked.domain or asked.feed or asked.name),
         dry_run=asked.dry_run,
@@ -130,11 +126,10 @@ async def forget(call: Call, asked: ForgetRequest) -> RemovalAnswer:
 @ROUTES.add("POST", "/api/doctor", "Check a sample of the store, and repair it on request.", fields_in="body")
 async def check_sample(call: Call, asked: DoctorRequest) -> DoctorAnswer:
     """Check a sample, as the timer does every minute; the whole store is checked by `scripts.doctor`."""
-    services = call.services
-    doctor = Doctor(services.client, services.keys, services.settings)
+    doctor = Doctor(call.client, call.keys, call.settings)
     findings = await doctor.check_sample(asked.sample)
     if asked.fix and findings:
-        await doctor.repair(findings, await connect.now(services.client))
+        await doctor.repair(findings, await call.now())
     return DoctorAnswer(
         checked=doctor.checked,
         findings=[FindingAnswer(problem=str(one.problem), name=redact(one.name)) for one in findings],

@@ -7,12 +7,11 @@ from dataclasses import asdict
 from pydantic import Field
 
 from core.errors import FeedFileError
-from core.feeds.io.feed_options import FeedOptions
 from core.net.throttle_overview import ThrottleOverview, WaitingGate
 from core.sources.io.host_trust import untrusted_hosts
-from core.store import connect
 from core.urls.pace import checked_host
 from workers.web.models import AnswerModel, NoParameters, RequestModel
+from workers.web.routes.feeds import feed_options
 from workers.web.routing import Call, RouteTable, StoreCall
 
 
@@ -55,20 +54,11 @@ class PaceOptionsAnswer(AnswerModel):
 ROUTES = RouteTable("feeds")
 
 
-def _options(call: Call) -> FeedOptions:
-    return FeedOptions(call.services.client, call.services.keys, call.services.settings)
-
-
 @ROUTES.add("GET", "/api/pace", "Intervals, gaps and limits that were set for hosts, feeds and sources.")
 async def list_options(call: Call, _: NoParameters) -> PaceOptionsAnswer:
     """List what was set for hosts, feeds and sources."""
-    answers = [
-        PaceOptionAnswer(
-            scope=str(one.scope), name=one.name, origin=one.origin, hosts=list(one.hosts), **asdict(one.option)
-        )
-        for one in await _options(call).all()
-    ]
-    return PaceOptionsAnswer(options=answers)
+    stored = await feed_options(call).all()
+    return PaceOptionsAnswer(options=[PaceOptionAnswer.copied(one, **asdict(one.option)) for one in stored])
 
 
 @ROUTES.add(
@@ -80,17 +70,11 @@ async def set_host(call: Call, asked: SetHostRequest) -> HostPaceAnswer:
         host = checked_host(asked.host)
     except ValueError as error:
         raise FeedFileError(f"{error}.") from None
-    options, changes = _options(call), {name: getattr(asked, name) for name in asked.model_fields_set - {"host"}}
+    options, changes = feed_options(call), {name: getattr(asked, name) for name in asked.model_fields_set - {"host"}}
     await options.set_for_host(host, changes)
     pace = await options.pace_of(host)
     assert pace is not None  # checked_host has seen to that
-    return HostPaceAnswer(
-        host=host,
-        gap_seconds=pace.gap_seconds,
-        parallel=pace.parallel,
-        set_for=str(pace.set_for) if pace.set_for else None,
-        gate=pace.gate,
-    )
+    return HostPaceAnswer.copied(pace, host=host)
 
 
 class WaitingGateAnswer(AnswerModel):
@@ -145,36 +129,23 @@ MOST = 200
 )
 async def show_throttle(call: StoreCall, _: NoParameters) -> ThrottleAnswer:
     """Return what we wait for now."""
-    services = call.services
-    client, keys = services.client, services.keys
-    now = await connect.now(client)
-    store = ThrottleOverview(client, keys, services.context.paces)
+    now = await call.now()
+    store = ThrottleOverview(call.client, call.keys, call.context.paces)
     return ThrottleAnswer(
         waiting=[_gate(one) for one in await store.waiting(now, MOST)],
-        unreadable_robots=[
-            UnreadableRobotsAnswer(origin=one.origin, until_ts=one.until_ts, status=one.status, problem=one.problem)
-            for one in await store.unreadable_robots(now, MOST)
-        ],
+        unreadable_robots=[UnreadableRobotsAnswer.copied(one) for one in await store.unreadable_robots(now, MOST)],
         untrusted=[
-            UntrustedHostAnswer(
-                host=one.host, false_304=one.false_304, until_ts=one.until_ts, is_believed=one.until_ts <= now
-            )
-            for one in await untrusted_hosts(client, keys, MOST)
+            UntrustedHostAnswer.copied(one, is_believed=one.until_ts <= now)
+            for one in await untrusted_hosts(call.client, call.keys, MOST)
         ],
     )
 
 
 def _gate(one: WaitingGate) -> WaitingGateAnswer:
-    return WaitingGateAnswer(
-        place=one.place,
+    return WaitingGateAnswer.copied(
+        one,
         closed_until_ts=one.closed_until_ts or None,
-        reason=one.reason,
-        asked_by=one.asked_by,
-        gap_seconds=one.gap_seconds,
         crawl_delay_seconds=one.gap_seconds if one.gap_seconds > one.set_gap_seconds else None,
-        parallel=one.parallel,
-        in_line=one.in_line,
-        under_way=one.under_way,
         last_ts=one.last_ts or None,
         until_ts=one.until_ts or None,
     )

@@ -86,7 +86,7 @@ _download = partial(ROUTES.add, "GET", other_types=(ZIP, CSV, JSON), seconds=Non
 
 def archive_of(call: Call) -> ReportArchive:
     """Return the reports of this server."""
-    return ReportArchive(call.services.settings)
+    return ReportArchive(call.settings)
 
 
 @ROUTES.add("GET", "/v2/reports", "Reports of crawls, newest first.")

@@ -11,7 +11,6 @@ from pydantic import Field
 from core.search.io.unknown_names import unknown_names
 from core.search.query_arguments import MOST_FRESHNESS, MOST_PER_PAGE, QueryArguments, build_query
 from core.search.response_json import response_json
-from core.store import connect
 from workers.web.models import AnswerModel, Flag, Moment, NoParameters, RequestModel, names
 from workers.web.routing import Call, RouteTable, StoreCall
 
@@ -205,13 +204,12 @@ async def query_arguments(call: StoreCall, asked: SearchFilters) -> QueryArgumen
 )
 async def search(call: StoreCall, asked: SearchRequest) -> SearchAnswer:
     """Search by words and by meaning."""
-    services = call.services
     wanted = await query_arguments(call, asked)
     paged = replace(wanted, page=asked.page, per_page=asked.per_page, nest_images=asked.nest_images)
     query = build_query(paged, example=EXAMPLE)
-    response = await services.searcher.search(query)
-    notes = [] if response.results else await unknown_names(services.client, services.keys, query.filters)
-    explain_at = await connect.now(services.client) if asked.explain else None
+    response = await call.services.searcher.search(query)
+    notes = [] if response.results else await unknown_names(call.client, call.keys, query.filters)
+    explain_at = await call.now() if asked.explain else None
     values = response_json(response, query, explain_at=explain_at)
     return SearchAnswer.model_validate({**values, "notes": notes})
 

@@ -31,16 +31,4 @@ class SettingsAnswer(AnswerModel):
 @ROUTES.add("GET", "/api/settings", "The settings in force: value, default, where each came from. Secrets are hidden.")
 async def list_settings(call: StoreCall, _: NoParameters) -> SettingsAnswer:
     """List every setting with its value and where it came from."""
-    return SettingsAnswer(
-        settings=[
-            SettingAnswer(
-                name=one.name,
-                value=one.value,
-                default=one.default,
-                origin=str(one.origin),
-                section=one.section,
-                text=one.text,
-            )
-            for one in settings_report(call.services.settings)
-        ]
-    )
+    return SettingsAnswer(settings=[SettingAnswer.copied(one) for one in settings_report(call.settings)])

@@ -100,13 +100,12 @@ async def compare_versions(call: Call, asked: DiffRequest) -> DiffAnswer:
 
 
 def _store(call: Call) -> VersionStore:
-    return VersionStore(call.services.client, call.services.keys)
+    return VersionStore(call.client, call.keys)
 
 
 async def _item_id(call: Call, name: str) -> str:
     """Return the id of an item by its id or the uid of its article."""
-    services = call.services
-    resolved = await ItemQueries(services.client, services.keys).resolve(name, Path("/"))
+    resolved = await ItemQueries(call.client, call.keys).resolve(name, Path("/"))
     if not resolved.item_id:
         raise NotFound(f"{name} is not in the registry. GET /api/items/why?url=… says what became of a URL.")
     return resolved.item_id

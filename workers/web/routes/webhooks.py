@@ -12,7 +12,6 @@ from core.outputs.io.webhook_store import WebhookStore
 from core.outputs.webhook import ID_PATTERN, Webhook, webhook_json
 from core.outputs.webhook_attempts import DeliveryEnd
 from core.outputs.webhook_filter import MOST_NAMES, MOST_QUERY_CHARS
-from core.store import connect
 from core.urls.secrets import redact
 from workers.web.models import AnswerModel, Limit, Name, Offset, RequestModel
 from workers.web.routing import Call, RouteTable
@@ -153,11 +152,11 @@ ROUTES = RouteTable("webhooks")
 
 def webhook_store(call: Call) -> WebhookStore:
     """Return the store of webhooks."""
-    return WebhookStore(call.services.client, call.services.keys)
+    return WebhookStore(call.client, call.keys)
 
 
 async def _answer(call: Call, webhook: Webhook, secret: str = "") -> WebhookAnswer:
-    now = await connect.now(call.services.client)
+    now = await call.now()
     told = webhook_json(webhook, (await webhook_store(call).sizes([webhook.id]))[0], now)
     return WebhookAnswer.model_validate(told | ({"secret": secret} if secret else {}))
 
@@ -165,7 +164,7 @@ async def _answer(call: Call, webhook: Webhook, secret: str = "") -> WebhookAnsw
 @ROUTES.add("GET", "/api/webhooks", "Webhooks, the last changed first, with what waits and what failed.")
 async def list_webhooks(call: Call, asked: WebhooksRequest) -> WebhooksAnswer:
     """List webhooks, the last changed first."""
-    store, now = webhook_store(call), await connect.now(call.services.client)
+    store, now = webhook_store(call), await call.now()
     webhooks, total = await store.page(asked.offset, asked.limit)
     sizes = await store.sizes([one.id for one in webhooks])
     told = [webhook_json(one, size, now) for one, size in zip(webhooks, sizes, strict=True)]
@@ -180,11 +179,10 @@ async def list_webhooks(call: Call, asked: WebhooksRequest) -> WebhooksAnswer:
 )
 async def add(call: Call, asked: AddWebhookRequest) -> WebhookAnswer:
     """Add a webhook; the answer has its secret."""
-    services = call.services
     webhook = await add_webhook(
-        services.settings,
-        services.client,
-        services.keys,
+        call.settings,
+        call.client,
+        call.keys,
         asked.url,
         types=asked.types,
         categories=asked.categories,
@@ -222,15 +220,14 @@ async def resume(call: Call, asked: WebhookRequest) -> WebhookAnswer:
 @ROUTES.add("POST", "/api/webhooks/{id}/rotate", "Give it a new secret; the old one signs, too, for 24 hours.")
 async def rotate(call: Call, asked: WebhookRequest) -> WebhookAnswer:
     """Give a webhook a new secret; the answer has it."""
-    webhook = await webhook_store(call).rotate(asked.id, await connect.now(call.services.client))
+    webhook = await webhook_store(call).rotate(asked.id, await call.now())
     return await _answer(call, webhook, webhook.secret)
 
 
 @ROUTES.add("POST", "/api/webhooks/{id}/test", "Send a test message now.")
 async def test(call: Call, asked: WebhookRequest) -> WebhookTestAnswer:
     """Send a test message now, beside the queue."""
-    services = call.services
-    attempt = await send_test(services.client, services.keys, services.context.fetcher, asked.id)
+    attempt = await send_test(call.client, call.keys, call.context.fetcher, asked.id)
     is_taken = attempt.end is DeliveryEnd.DELIVERED
     return WebhookTestAnswer(is_taken=is_taken, http_status=attempt.http_status or None, reason=attempt.reason)
 
@@ -243,7 +240,7 @@ async def test(call: Call, asked: WebhookRequest) -> WebhookTestAnswer:
 )
 async def skip(call: Call, asked: WebhookRequest) -> SkipAnswer:
     """Give up the first event that waits."""
-    return SkipAnswer(event_id=await webhook_store(call).skip(asked.id, await connect.now(call.services.client)))
+    return SkipAnswer(event_id=await webhook_store(call).skip(asked.id, await call.now()))
 
 
 @ROUTES.add("GET", "/api/webhooks/{id}/dead", "Events that were given up, newest first.")

@@ -84,8 +84,7 @@ async def show_item(call: Call, asked: ItemPageRequest) -> dict[str, Any]:
 
 async def read_item(call: Call, name: str) -> tuple[ItemDetailsAnswer, StoredText | None]:
     """Return an item and its text, by its id or the uid of an article; raise a 404 for people."""
-    services = call.services
-    text = await StoredTextReader(services.client, services.keys).find(name, Path("/"))
+    text = await StoredTextReader(call.client, call.keys).find(name, Path("/"))
     try:
         return await items.show_item(call, ItemRequest(id=text.id if text else name)), text
     except NotFound:
@@ -141,7 +140,7 @@ async def show_picture(call: Call, asked: ItemRequest) -> web.Response:
     if not url:
         raise ApiError(404, "not_found", "This text has no picture.")
     try:
-        picture = await fetch_picture(call.services.context.fetcher, url)
+        picture = await fetch_picture(call.context.fetcher, url)
     except NoPicture as error:
         raise ApiError(404, "no_picture", str(error)) from None
     headers = {"Cache-Control": f"private, max-age={PICTURE_SECONDS}"}

@@ -57,13 +57,12 @@ class ArticlesPageRequest(RequestModel):
 @ROUTES.page("/articles", "Articles", "articles.html")
 async def show_articles(call: Call, asked: ArticlesPageRequest) -> dict[str, Any]:
     """Show the list or the results, with what narrows them down."""
-    services = call.services
     values = await _found(call, asked) if asked.q.strip() else await _newest(call, asked)
     since = SINCE if any(asked.since == word for word, _ in SINCE) else (*SINCE, (asked.since, f"Since {asked.since}"))
     return {
         "asked": asked,
-        "categories": await services.context.subscriptions.categories(),
-        "domains": await DomainStore(services.client, services.keys).ids(),
+        "categories": await call.context.subscriptions.categories(),
+        "domains": await DomainStore(call.client, call.keys).ids(),
         "since_choices": since,
         "has_more_filters": bool(asked.domain or asked.until or asked.host or asked.explain),
         "found": None,
@@ -86,11 +85,10 @@ async def _newest(call: Call, asked: ArticlesPageRequest) -> dict[str, Any]:
 
 
 async def _page(call: Call, asked: ArticlesPageRequest) -> ArticleListPage:
-    services = call.services
-    category = await services.context.subscriptions.require_category(asked.category) if asked.category else ""
+    category = await call.context.subscriptions.require_category(asked.category) if asked.category else ""
     since, until = await call.moment(asked.since), await call.moment(asked.until, is_end=True)
     wanted = ArticleFilter(category, asked.host, asked.language, since, until)
-    return await ArticleList(services.client, services.keys).page(wanted, PER_PAGE, asked.cursor, MOST_READ)
+    return await ArticleList(call.client, call.keys).page(wanted, PER_PAGE, asked.cursor, MOST_READ)
 
 
 # ── the search ──

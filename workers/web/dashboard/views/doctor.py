@@ -33,18 +33,17 @@ class DoctorPageRequest(RequestModel):
 @ROUTES.page("/doctor", "Doctor", "doctor.html")
 async def show_doctor(call: Call, asked: DoctorPageRequest) -> dict[str, Any]:
     """Show the last checks and repairs; check a sample on request, which changes nothing."""
-    services = call.services
     report = await maintenance.check_sample(call, DoctorRequest(sample=SAMPLE)) if asked.check else None
-    healed = [one for one in await services.events.stream.newest(MOST_EVENTS) if one.type == "healed"]
+    healed = [one for one in await call.services.events.stream.newest(MOST_EVENTS) if one.type == "healed"]
     past = await jobs.list_jobs(call, JobsRequest(kind=RunKind.DOCTOR, limit=MOST_RUNS))
     return {
         "report": report,
         "found": Counter(one.problem for one in report.findings) if report else {},
         "invariants": INVARIANTS,
-        "warnings": report.warnings if report else await redis_health.dangers(services.client),
+        "warnings": report.warnings if report else await redis_health.dangers(call.client),
         "healed": healed[:MOST_SHOWN],
         "healed_by_kind": Counter(one.fields.get("wrong", "a lost record") for one in healed),
-        "quarantined": await quarantined_keys(services.client, services.keys, MOST_SHOWN),
+        "quarantined": await quarantined_keys(call.client, call.keys, MOST_SHOWN),
         "runs": past.jobs,
         "most_events": MOST_EVENTS,
     }

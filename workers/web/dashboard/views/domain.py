@@ -15,7 +15,6 @@ from core.runs.run import source_scope
 from core.sources.io.domain_overview import DomainOverview, SourceOverview
 from core.sources.io.item_counts import ItemCounts
 from core.sources.io.source_store import IF_RIGHT
-from core.store import connect
 from core.urls.secrets import redact
 from workers.web.dashboard.pages import Done, PageTable
 from workers.web.dashboard.views.domains import domain_state, is_paused
@@ -48,11 +47,10 @@ class DomainPageRequest(RequestModel):
 @ROUTES.page("/domains/{id}", "Domain", "domain.html")
 async def show_domain(call: Call, asked: DomainPageRequest) -> dict[str, Any]:
     """Show everything about one domain."""
-    services = call.services
     answer = await domains.show_domain(call, OneDomainRequest(id=asked.id))
-    domain, now, runs = answer.domain, await connect.now(services.client), RunList(services.client, services.keys)
+    domain, now, runs = answer.domain, await call.now(), RunList(call.client, call.keys)
     opened = await runs.open(RunFilter(domain=domain.id), now)
-    paused = (await services.context.runs.blocked()).paused
+    paused = (await call.context.runs.blocked()).paused
     found = await asyncio.to_thread(archive_of(call).list, domain.id)
     shown = [one for one in domain.sources if asked.source in (None, one.id, one.id.partition(".")[2])]
     return {
@@ -79,9 +77,8 @@ def held(domain: DomainOverview) -> list[tuple[SourceOverview, str]]:
 
 async def _details(call: Call, source: SourceOverview) -> dict[str, Any]:
     """Return the items of a source by status, some in error, and what it refused, by reason."""
-    services = call.services
-    counts = ItemCounts(services.client, services.keys)
-    refused, some = await services.context.sources.refused(source.id, REFUSED_READ)
+    counts = ItemCounts(call.client, call.keys)
+    refused, some = await call.context.sources.refused(source.id, REFUSED_READ)
     by_reason: dict[str, list[str]] = {}
     for url, reason in some:
         by_reason.setdefault(reason, []).append(redact(url))

@@ -50,12 +50,11 @@ class PasteDomainRequest(RequestModel):
 @ROUTES.page("/domains", "Domains", "domains.html")
 async def show_domains(call: Call, asked: DomainsPageRequest) -> dict[str, Any]:
     """Show domains with their sources, by id."""
-    services = call.services
-    client, keys = services.client, services.keys
+    client, keys = call.client, call.keys
     problems = await take_up(call).all()
     domains = await read_domains(client, keys, asked.offset, PAGE_DOMAINS)
     opened = await RunList(client, keys).open(RunFilter(), await connect.now(client))
-    paused = (await services.context.runs.blocked()).paused
+    paused = (await call.context.runs.blocked()).paused
     total, end = len(await DomainStore(client, keys).ids()), asked.offset + PAGE_DOMAINS
     return {
         "rows": [_row(one, paused, opened) for one in domains],
@@ -113,7 +112,7 @@ async def show_form(call: Call, _: NoParameters) -> dict[str, Any]:
 
 
 def _form_values(call: Call) -> dict[str, Any]:
-    return {"folder_roots": call.services.settings.folder_roots, "asked": {}}
+    return {"folder_roots": call.settings.folder_roots, "asked": {}}
 
 
 def _form_again(call: Call, asked: RequestModel, problem: ApiError) -> web.Response:

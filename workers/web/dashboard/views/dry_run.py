@@ -60,7 +60,7 @@ def _is_asked(source: SourceOverview, asked: DryRunRequest) -> bool:
 
 async def _stopped(call: Call, source: SourceOverview, sentence: str) -> dict[str, Any]:
     """Return what the loss guard holds back: of a site no listing knows it, only the visits that found it missing."""
-    kept = await ItemCounts(call.services.client, call.services.keys).kept_because(source.id, KEPT)
+    kept = await ItemCounts(call.client, call.keys).kept_because(source.id, KEPT)
     names = [redact(name) for name in kept[:MOST_NAMES]]
     return {"source": source, "sentence": sentence, "kept": len(kept), "names": names}
 

@@ -47,7 +47,7 @@ async def show_preview(call: Call, asked: PreviewForm) -> web.Response:
     """Show what a subscription would bring; nothing is stored."""
     values = await _values(call, asked.url, asked.category)
     try:
-        values["preview"] = await preview_feed(call.services.context, asked.url.strip(), asked.category)
+        values["preview"] = await preview_feed(call.context, asked.url.strip(), asked.category)
     except NoFeedThere as none:
         values |= {"problem": str(none), "others": none.others}
     except Exception as error:  # noqa: BLE001 - `expected_problem` raises what is not expected
@@ -57,7 +57,7 @@ async def show_preview(call: Call, asked: PreviewForm) -> web.Response:
 
 async def _values(call: Call, url: str, category: str) -> dict[str, Any]:
     preview: FeedPreview | None = None
-    known = await call.services.context.subscriptions.categories()
+    known = await call.context.subscriptions.categories()
     return {
         "url": url,
         "category": category,

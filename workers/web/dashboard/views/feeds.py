@@ -56,7 +56,7 @@ async def show_feeds(call: Call, asked: FeedsPageRequest) -> dict[str, Any]:
             if count or name in ("", asked.status)
         ],
         "badges": BADGES,
-        "feed_query": feed_query(call.services.settings),
+        "feed_query": feed_query(call.settings),
         "before": asked.address(page=asked.page - 1) if asked.page > 1 else "",
         "after": asked.address(page=asked.page + 1) if offset + PAGE_FEEDS < found.total else "",
         "first": offset + 1,

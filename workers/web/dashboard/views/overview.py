@@ -50,5 +50,5 @@ def _is_empty(state: PipelineState) -> bool:
 @ROUTES.action("/embed/resume", "Embed again, without waiting for the end of a pause.")
 async def resume_embedding(call: Call, _: NoParameters) -> Done:
     """Send texts to the embedder again, without waiting for the end of its pause."""
-    await EmbedQueue(call.services.client, call.services.keys).resume()
+    await EmbedQueue(call.client, call.keys).resume()
     return Done("Embedding is tried again with the timer's next round.")

@@ -8,7 +8,6 @@ from typing import Any
 from core.runs.io.run_list import RunList, RunLookup
 from core.runs.run import COUNTERS, RunKind, RunStatus
 from core.sources.io.source_store import IF_RIGHT
-from core.store import connect
 from core.urls.secrets import redact
 from workers.web.dashboard.pages import Done, PageTable
 from workers.web.job_models import Job
@@ -25,10 +24,9 @@ VISITED, *PARTS = COUNTERS[1:]
 @ROUTES.page("/runs/{id}", "Run", "run.html")
 async def show_run(call: Call, asked: JobRequest) -> dict[str, Any]:
     """Show everything about one run."""
-    services = call.services
-    store, now = services.context.runs, await connect.now(services.client)
+    store, now = call.context.runs, await call.now()
     run = await store.require(asked.id, now)
-    lookup, runs = RunLookup(services.client, services.keys), RunList(services.client, services.keys)
+    lookup, runs = RunLookup(call.client, call.keys), RunList(call.client, call.keys)
     return {
         "title": f"{str(run.kind).capitalize()} {run.source or run.domain}".strip(),
         "run": run,

@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 from core.runs.io.run_list import RunFilter, RunList
 from core.runs.run import Run, RunKind, RunStatus
 from core.sources.io.domain_store import DomainStore
-from core.store import connect
 from workers.web.dashboard.pages import Done, PageTable
 from workers.web.models import DomainId, Offset, RequestModel
 from workers.web.routes.jobs import KindRequest, pause_kind, resume_kind
@@ -44,15 +43,14 @@ class RunsPageRequest(RequestModel):
 @ROUTES.page("/runs", "Runs", "runs.html")
 async def show_runs(call: Call, asked: RunsPageRequest) -> dict[str, Any]:
     """Show the open runs, and below them the others, newest first."""
-    services = call.services
-    now, runs = await connect.now(services.client), RunList(services.client, services.keys)
+    now, runs = await call.now(), RunList(call.client, call.keys)
     wanted = RunFilter(asked.kind, asked.domain, asked.status)
     found = await runs.page(wanted, now, PAGE_RUNS, asked.offset)
     opened = await runs.open(wanted, now) if not asked.offset else []
     ended = [run for run in found.runs if not run.is_open]
     # Who asks for crawls gets all of them.
     folded = Counter[str]() if asked.kind else _folded([*opened, *ended])
-    blocked = await services.context.runs.blocked()
+    blocked = await call.context.runs.blocked()
     return {
         "asked": asked,
         "opened": [run for run in opened if run.parent not in folded],
@@ -63,7 +61,7 @@ async def show_runs(call: Call, asked: RunsPageRequest) -> dict[str, Any]:
         "is_filtered": wanted != RunFilter(),
         "kinds": [(kind, PURPOSES[kind], str(kind) in blocked.paused) for kind in RunKind],
         "statuses": list(RunStatus),
-        "domains": await DomainStore(services.client, services.keys).ids(),
+        "domains": await DomainStore(call.client, call.keys).ids(),
     }
 
 

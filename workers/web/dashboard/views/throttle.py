@@ -28,7 +28,7 @@ async def show_throttle(call: Call, _: NoParameters) -> dict[str, Any]:
     """Show what we wait for."""
     found = await pace.show_throttle(call, NoParameters())
     options = (await pace.list_options(call, NoParameters())).options
-    settings = call.services.settings
+    settings = call.settings
     return {
         "waiting": found.waiting,
         "closed": sum(1 for one in found.waiting if one.closed_until_ts),

@@ -71,11 +71,10 @@ def _secret_page(call: Call, webhook: WebhookAnswer, done: str) -> web.Response:
 
 
 async def _values(call: Call, asked: AddForm) -> dict[str, Any]:
-    services = call.services
-    domains = await DomainStore(services.client, services.keys).ids()
+    domains = await DomainStore(call.client, call.keys).ids()
     known: dict[str, Sequence[str]] = {
         "types": EVENT_TYPES,
-        "categories": await services.context.subscriptions.categories(),
+        "categories": await call.context.subscriptions.categories(),
         "domains": sorted(domains),
     }
     return {"asked": asked, "known": known, "most_boxes": MOST_BOXES}

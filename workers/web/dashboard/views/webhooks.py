@@ -32,7 +32,7 @@ async def show_webhooks(call: Call, asked: WebhooksPageRequest) -> dict[str, Any
     return {
         "webhooks": found.webhooks,
         "total": found.total,
-        "totals": await read_totals(call.services.client, call.services.keys),
+        "totals": await read_totals(call.client, call.keys),
         "texts": webhook_texts,
         "first": offset + 1,
         "before": f"/webhooks?page={asked.page - 1}" if asked.page > 1 else "",
