@@ -9,14 +9,18 @@ import pytest
 from core import ids
 from core.doctor.io.index_checks import IndexChecks
 from core.doctor.io.lua_check_runner import LuaChecks
+from core.keys import Keys
+from core.models import Image
+from core.registry.io import image_records
 from core.registry.io.item_forgetter import ItemForgetter
 from core.registry.io.item_queries import ItemQueries
 from core.registry.io.periodic_cleanup import Purger
-from core.registry.record import Status
+from core.registry.record import Item, Status
 from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
+from core.store.commit import Leases
 from core.urls.normalise import normalise_url
 from tests.crawled_site import SID, add_site, crawl_context, item
 from tests.site import FILLER, Site
@@ -277,3 +281,29 @@ async def test_alias_has_no_children(gallery: Gallery) -> None:
     assert await gallery.context.client.exists(gallery.context.keys.document(moved))
     assert (await gallery.record())["aliasOf"] == moved
     assert gallery.site.web.paths.count("/moved") == 1
+
+
+async def test_images_of_a_new_page_have_whole_records(redis: connect.Client, keys: Keys) -> None:
+    """All but the first are copies on the server: each still has every field, its own values, and one time."""
+    page = Item("url_page", source="https://a.example.com/p", fetch_url="https://a.example.com/p")
+    images = [
+        Image("https://a.example.com/1.jpg", "One", 800, 600, "image/jpeg"),
+        Image("https://b.example.com/2.png", mime_type="image/png"),
+        Image("https://a.example.com/1.jpg#again", "One again", 80, 60, "image/jpeg"),
+        Image("javascript:nothing", "Nothing", 1, 1, ""),
+    ]
+    records = image_records.image_records(page, images, "host")
+    await Leases(redis, keys).run(image_records.write(keys, page, records, 0.0, is_first=True))
+    first = {name: await redis.hgetall(keys.item(name)) for name in records}
+    await redis.flushdb()
+    await Leases(redis, keys).run(image_records.write(keys, page, records, 0.0, is_first=False))
+
+    assert first == {name: await redis.hgetall(keys.item(name)) for name in records}
+    assert sorted((one["altText"], one["sourceHost"], one["width"]) for one in first.values()) == [
+        ("", "b.example.com", ""),
+        ("One again", "a.example.com", "80"),
+    ]
+    assert await redis.smembers(keys.images(page.id)) == set(records) == await redis.smembers(keys.status("Indexed"))
+    assert {name for host in ("a", "b") for name in await redis.smembers(keys.partition(f"{host}.example.com"))} == {
+        *records
+    }

@@ -17,16 +17,16 @@ from core.keys import Keys
 from core.models import Fetched, Image, Link, TextSource
 from core.registry import article_fields
 from core.registry.decide import Decision, TextAction, VisitResult
+from core.registry.io import image_records
 from core.registry.io.article_store import ArticleStore
 from core.registry.io.item_store import LeasedItem
 from core.registry.io.removal_commands import Remover
 from core.registry.io.version_store import VersionStore
 from core.registry.outcomes import Changed, Moved
-from core.registry.record import ARTICLES_SOURCE, Item, Status, blank_record
+from core.registry.record import ARTICLES_SOURCE, Item, Status
 from core.runs.io.state_tally import KbTally
 from core.store.commit import Command, Word, batched, flat
 from core.store.connect import Client
-from core.urls.normalise import normalise_url
 
 DAY_SECONDS = 86_400
 
@@ -145,47 +145,15 @@ class DocumentStore:
     # ── images ──
 
     async def replace_images(self, page: Item, images: Sequence[Image], now: float) -> list[Command]:
-        """Commands that make the images of a page those that it shows now.
-
-        An image is a record of its own, a child of its page. It has no text and is never fetched or embedded: its alt
-        text and caption are found in its page. So its status is Indexed from the beginning.
-        """
-        commands: list[Command] = []
-        names: list[str] = []
-        for image in images:
-            try:
-                normalised = normalise_url(image.url)
-            except ValueError:
-                continue
-            # The same picture on another page is another child.
-            name = ids.item_id("url", f"{normalised}#{page.id}")
-            record = blank_record(normalised, image.url, now, strategy=self._strategy, item_id=name) | {
-                "status": str(Status.INDEXED),
-                "parentPageId": page.id,
-                "parentPageUrl": page.fetch_url,
-                "source": page.fetch_url,
-                "altText": image.alt,
-                "width": str(image.width or ""),
-                "height": str(image.height or ""),
-                "mimeType": image.mime_type,
-                "nextCrawlAt": "",
-            }
-            first_seen, key = record.pop("firstSeen"), self._keys.item(name)
-            names.append(name)
-            commands += [
-                ("HSET", key, *flat(record)),
-                ("HSETNX", key, "firstSeen", first_seen),
-                ("SADD", self._keys.partition(record["PartitionKey"]), name),
-                ("SADD", self._keys.status(record["status"]), name),
-            ]
+        """Commands that make the images of a page those that it shows now."""
+        records = image_records.image_records(page, images, self._strategy)
         is_new = page.stored_status == "0"  # a page without a record has no images yet; the commit expects that
         old = {} if is_new else await self._remover.images_of(page.id)
-        left = {name: partition for name, partition in old.items() if name not in names}
+        left = {name: partition for name, partition in old.items() if name not in records}
+        commands = image_records.write(self._keys, page, records, now, is_first=is_new)
         if left:
             commands += [("SREM", self._keys.images(page.id), *left), *self._remover.images(left)]
-        if names:
-            commands.append(("SADD", self._keys.images(page.id), *names))
-        return [*commands, ("HSET", self._keys.item(page.id), "imageCount", len(set(names)))]
+        return [*commands, ("HSET", self._keys.item(page.id), "imageCount", len(records))]
 
     # ── outlinks and snapshots ──
 
