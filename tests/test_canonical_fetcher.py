@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from core import ids
+from core.registry.io import link_visits
 from core.runtime.context import Context
 from core.settings import Settings
 from core.urls.normalise import normalise_url
@@ -216,6 +217,25 @@ async def test_many_pages_with_one_text_are_stored_in_one_run(context: Context, 
     await add(context, *urls)
 
     assert nonzero(await run(context)) == {"stored": 1, "duplicate": 59}
+
+
+async def test_text_that_another_worker_leases_is_not_stored_meanwhile(
+    context: Context, web: FakeWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever leases a text is deciding which of its pages is the original: nobody else stores one as that."""
+    web.page("/a", article())
+    await add(context, web.url("/a"))
+    await run(context)
+    content_hash = (await stored(context, web.url("/a")))["content_hash"]
+    await context.client.flushdb()
+    monkeypatch.setattr(link_visits, "LEASE_TRIES", 1)
+    await context.client.set(context.keys.lease(f"text_{content_hash}"), "another worker's")
+    await add(context, web.url("/a"))
+    held_up = nonzero(await run(context))
+    await context.client.delete(context.keys.lease(f"text_{content_hash}"))
+
+    assert held_up == {"deferred": 1}
+    assert nonzero(await run(context)) == {"stored": 1}
 
 
 async def test_pdf_becomes_an_article(context: Context, web: FakeWeb) -> None:

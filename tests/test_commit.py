@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from core.keys import Keys
-from core.store.commit import Lease, Leases, batched
+from core.store.commit import Commit, CommitResult, Lease, Leases, batched
 from core.store.connect import Client
 
 KEY = "ingest:lease:x"
@@ -133,3 +133,16 @@ def test_lease_keys_carry_the_prefix() -> None:
 
     assert keys.lease("x") == "{a}:ingest:lease:x"
     assert keys.crashes_of(keys.lease("x")) == keys.crashes("x")
+
+
+async def test_commit_expects_what_a_string_says(any_redis: Client, leases: Leases) -> None:
+    """An empty field names a string; a missing one counts as `0`. What is refused keeps its lease."""
+    await leases.acquire("x", "a")
+    lease = Lease((KEY,), "a")
+    other = await leases.commit_many([Commit(lease, [("SET", "k", "1")], ("k", "", "other"))])
+    missing = await leases.commit_many([Commit(lease, [("SET", "k", "1")], ("k", "", "0"))])
+    await leases.acquire("x", "a")
+    again = await leases.commit_many([Commit(lease, [("SET", "k", "2")], ("k", "", "0"))])
+
+    assert [*other, *missing, *again] == [CommitResult.OUTDATED, CommitResult.WRITTEN, CommitResult.OUTDATED]
+    assert (await any_redis.get("k"), await any_redis.get(KEY), leases.holds(lease)) == ("1", "a", True)

@@ -78,7 +78,7 @@ class Commit:
     lease: Lease
     commands: Iterable[Command]
     expected: tuple[str, ...] = ()
-    """Key, field and value of a hash, once or more; a missing field counts as `0`."""
+    """Key, field and value of a hash, once or more; with an empty field, of a string. What is missing counts as `0`."""
 
 
 @value_class

@@ -68,7 +68,8 @@ return taken
 """
 
 # KEYS[1] done marker · ARGV[1] a JSON list of commits, ARGV[2] TTL of the marker. A commit is its token, its leases,
-# what it expects of records (key, field, value, …), and its commands; without leases it is written in any case.
+# what it expects of records (key, field, value, …; without a field, of a string), and its commands; without leases it
+# is written in any case.
 # For each: 1 = written, 0 = a lease is not ours, 2 = a record is not as expected; then its leases are kept.
 # A resend of what was written gets the answer of the first.
 COMMIT = """
@@ -82,7 +83,8 @@ for i, commit in ipairs(cjson.decode(ARGV[1])) do
     if redis.call('GET', lease) ~= token then result = '0' end
   end
   for j = 1, #expected, 3 do
-    local value = redis.call('HGET', expected[j], expected[j + 1]) or '0'
+    local key, field = expected[j], expected[j + 1]
+    local value = field == '' and redis.call('GET', key) or field ~= '' and redis.call('HGET', key, field) or '0'
     if result == '1' and value ~= expected[j + 2] then result = '2' end
   end
   if result == '1' then

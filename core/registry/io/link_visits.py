@@ -133,7 +133,7 @@ class LinkVisits:
         """
         link, context, content_hash = leased.link, self._context, changed.document.content_hash
         assert link is not None
-        name, first_with = f"text_{content_hash}", context.keys.content(content_hash)
+        name, first_with = _text_name(content_hash), context.keys.content(content_hash)
 
         async def acquire() -> list[str] | None:
             read = [("GET", first_with)]
@@ -169,8 +169,14 @@ class LinkVisits:
 
     # ── commit ──
 
-    async def store(self, leased: LeasedItem, decision: Decision, commands: Sequence[Command], title: str) -> None:
-        """Commit an article with the record of its page, unless that record was changed meanwhile."""
+    async def store(
+        self, leased: LeasedItem, decision: Decision, commands: Sequence[Command], changed: Changed, *, is_sure: bool
+    ) -> bool:
+        """Commit an article with the record of its page; False if nothing was, and `lease_text` has to come first.
+
+        Nearly every text is new. So a visit that is not sure of it just expects that no article has the text and that
+        nobody leases it: that takes no round trip of its own.
+        """
         link, item, context = leased.link, leased.item, self._context
         assert link is not None
         decision = replace(decision, event="")  # `article.stored` says it
@@ -180,17 +186,24 @@ class LinkVisits:
             item.source, item.fetch_url, self._clock.now(), strategy=context.settings.registry_partition_strategy
         )
         written = [*context.items.enlist(item, decision.status, blank), *context.items.apply(item, decision), *commands]
-        commit = Commit(leased.lease, written, context.items.expected(item, item.generation))
-        match await context.leases.commit_soon(commit):
+        expected = context.items.expected(item, item.generation)
+        if not is_sure:
+            content_hash = changed.document.content_hash
+            first_with, lease = context.keys.content(content_hash), context.keys.lease(_text_name(content_hash))
+            expected += (first_with, "", "0", lease, "", "0")
+        match await context.leases.commit_soon(Commit(leased.lease, written, expected)):
             case CommitResult.WRITTEN:
                 self._count(link, LinkResult.DUPLICATE if link.duplicate_of else LinkResult.STORED)
                 self.on_stored(link.uid)
-                log.info("✅ Stored canonical → %s  %s", link.uid, title[:TITLE_CHARS])
+                log.info("✅ Stored canonical → %s  %s", link.uid, changed.document.title[:TITLE_CHARS])
+            case CommitResult.OUTDATED if not is_sure:
+                return False
             case CommitResult.OUTDATED:  # a site has just listed the page: visit it again with the new record
                 await context.leases.release(leased.lease)
                 self.busy.append(link.url)
             case CommitResult.LEASE_LOST:
                 self._count(link, None)
+        return True
 
     async def fail(self, leased: LeasedItem, outcome: Outcome) -> None:
         """Commit a visit without an article: a failure with a time to retry, or as attempted."""
@@ -235,6 +248,11 @@ class LinkVisits:
         if result is None:
             log.warning("⚠️ Lease lost, result discarded → %s", link.url)
         self.results[result or LinkResult.KNOWN] += 1
+
+
+def _text_name(content_hash: str) -> str:
+    """Return the name under which a text is leased."""
+    return f"text_{content_hash}"
 
 
 def _with_link(item: Item, link: Link) -> Item:

@@ -299,10 +299,13 @@ class VisitEngine:
         if not isinstance(outcome, Changed):
             await self._links.fail(report.leased, outcome)
             return
+        decided = await self._decide(report, source)
+        if await self._links.store(report.leased, decided.decision, decided.commands, outcome, is_sure=False):
+            return
         leased = await self._links.lease_text(report.leased, outcome)
         if leased is not None:
             decided = await self._decide(replace(report, leased=leased), source)
-            await self._links.store(leased, decided.decision, decided.commands, outcome.document.title)
+            await self._links.store(leased, decided.decision, decided.commands, outcome, is_sure=True)
 
     async def _decide(self, report: VisitReport, source: Source) -> DecidedVisit:
         """Decide about a visit and collect everything that is written."""
