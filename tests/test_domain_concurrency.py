@@ -49,7 +49,7 @@ async def test_lanes_keep_their_width_and_the_limit_of_all() -> None:
         busy[lane] -= 1
         done.append(item)
 
-    items = [f"{lane}{n}" for lane in "abc" for n in range(10)]
+    items = [f"{lane}{n}" for lane in "ab" for n in range(10)]
     await domain_concurrency.run(
         domain_concurrency.group(items, lambda item: item[0]), work, lambda lane: 2, lambda: False, at_once=3
     )
@@ -70,3 +70,25 @@ async def test_stopped_lanes_leave_the_rest() -> None:
 
     assert done == [0, 1, 2]
     assert len(queues["x"]) == 7
+
+
+async def test_places_are_shared_among_the_domains() -> None:
+    """Four places and three domains: none has all of them while another waits, however many items it has."""
+    begun: list[str] = []
+    are_full, may_end = asyncio.Event(), asyncio.Event()
+
+    async def work(item: str) -> None:
+        begun.append(item)
+        if len(begun) == 4:
+            are_full.set()
+        await may_end.wait()
+
+    lanes = domain_concurrency.group(["a1", "a2", "a3", "a4", "b1", "c1", "c2"], lambda item: item[0])
+    running = asyncio.create_task(domain_concurrency.run(lanes, work, lambda _: 10, lambda: False, at_once=4))
+    await are_full.wait()
+    first = list(begun)
+    may_end.set()
+    await running
+
+    assert first == ["a1", "b1", "c1", "a2"]
+    assert sorted(begun) == ["a1", "a2", "a3", "a4", "b1", "c1", "c2"]

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from itertools import zip_longest
 from typing import TypeVar
 
 from core.runtime import interruptible
@@ -96,10 +97,11 @@ async def run(
                     return
                 await work(item)
 
-    tasks = []
-    for domain, items in domains.items():
-        gap = _StartGap(gap_of(domain))
-        tasks += [asyncio.create_task(work_through(items, gap)) for _ in range(min(limit_of(domain), len(items)))]
+    lanes = [(items, _StartGap(gap_of(domain)), limit_of(domain)) for domain, items in domains.items()]
+    # The first of each domain, then the second of each: places are given in this order. One domain after the other, a
+    # host would be asked for all its pages at once, each over a connection of its own, and then never again.
+    turns = zip_longest(*([lane] * min(lane[2], len(lane[0]), at_once or lane[2]) for lane in lanes))
+    tasks = [asyncio.create_task(work_through(*lane[:2])) for turn in turns for lane in turn if lane]
     await _wait_for_all(tasks)
 
 
