@@ -11,9 +11,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from aiohttp.abc import AbstractResolver
 from redis.asyncio import Redis
 
 from core.errors import FailCode, FailDetail
@@ -30,6 +29,9 @@ from core.settings import Settings
 from core.urls import secrets
 from core.urls.normalise import politeness_key, public_url
 from core.urls.tracking_parameters import Trackers, tracker_matcher
+
+if TYPE_CHECKING:
+    from aiohttp.abc import AbstractResolver  # `http_session` imports aiohttp first, in its own way
 
 MAX_REDIRECTS = 10
 REDIRECT_WAIT_SECONDS = 30.0

@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import Self
 
+from core.net import late_certificates  # noqa: F401 - before aiohttp
+
+# isort: split
 import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
