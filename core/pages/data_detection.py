@@ -36,14 +36,23 @@ def looks_like_data(text: str) -> bool:
 
 def is_only_data(text: str, min_chars: int) -> bool:
     """Return whether it holds data, and less than `min_chars` of other text."""
-    pieces = text.split("\n\n")
-    prose = sum(len(piece) for piece in pieces if not looks_like_data(piece))
-    return len(text) >= MIN_STRAY_CHARS and prose < min_chars and prose < len(text) - 2 * len(pieces)
+    if len(text) < MIN_STRAY_CHARS:
+        return False
+    pieces, prose = text.split("\n\n"), 0
+    for piece in pieces:
+        if not looks_like_data(piece):
+            prose += len(piece)
+            if prose >= min_chars:  # as nearly always, in the first paragraph
+                return False
+    return prose < len(text) - 2 * len(pieces)
 
 
 def is_noise(text: str) -> bool:
     """Return whether this is decoded, and still no text: letters of alphabets that have spaces, but no spaces."""
-    if len(text) < _MIN_NOISE_CHARS or len(text.split()) * 100 >= len(text):
+    if len(text) < _MIN_NOISE_CHARS:
+        return False
+    least = -(-len(text) // 100)
+    if len(text.split(maxsplit=least)) >= least:  # splits no further than it has to
         return False
     foreign = len(text) - len(text.encode("ascii", "ignore")) - text.count("\ufffd")
     if foreign * 2 <= len(text):

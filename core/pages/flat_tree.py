@@ -41,8 +41,9 @@ class FlatTree:
         tags, parents, ends, attributes = self.tags, self.parents, self.ends, self.raw_attributes
         texts, tails, pieces, first_pieces = self.texts, self.tails, self.pieces, self.first_pieces
         parent = number = -1
-        for is_end, tag, rest, text in _TAG.findall(markup):
-            words = unescape_xml(text) if "&" in text else text
+        for is_end, tag, rest, words in _TAG.findall(markup):
+            if words and "&" in words:
+                words = unescape_xml(words)
             if is_end:
                 ends[parent] = number + 1
                 if words:
@@ -59,14 +60,19 @@ class FlatTree:
                 pieces.append((number, False, " "))
             elif tag == "a":
                 rest = _OTHER_TARGET.sub("", rest)  # before the loop it would cut samples of code too
-            is_empty = rest[-1:] == "/"
-            attributes.append(rest[:-1] if is_empty else rest)
-            texts.append("" if is_empty else words)
-            tails.append(words if is_empty else "")
+            if rest[-1:] == "/":
+                attributes.append(rest[:-1])
+                texts.append("")
+                tails.append(words)
+                if words:
+                    pieces.append((number, True, words))
+                continue
+            attributes.append(rest)
+            texts.append(words)
+            tails.append("")
             if words:
-                pieces.append((number, is_empty, words))
-            if not is_empty:
-                parent = number
+                pieces.append((number, False, words))
+            parent = number
 
     def text_of(self, number: int) -> str:
         """Return the text of an element as one line; a line break separates nothing here."""

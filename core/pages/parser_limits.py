@@ -45,9 +45,8 @@ def limit_markup(html: str) -> str:
 
     Most pages come back unchanged. Text is cut only from a page with more than `MAX_CHARS` of markup and text.
     """
-    is_large = len(html) > MAX_CHARS or html.count("<") > MAX_TAGS
-    if is_large or _may_have_long_tags(html):
-        html = _LONG_TAG.sub(_unless_flood, html)
+    is_large = len(html) > MAX_CHARS or (len(html) > MAX_TAGS and html.count("<") > MAX_TAGS)
+    html = _LONG_TAG.sub(_unless_flood, html) if is_large else _without_floods(html)
     if is_large:
         # Without scripts and comments, so that neither cut falls inside one.
         html = _MARK_FLOOD.sub("<", _without_raw_text(html))[:MAX_CHARS]
@@ -58,16 +57,20 @@ def limit_markup(html: str) -> str:
     return html[:last] + (">" if is_inside_tag else "") + _TAG.sub(" ", html[last:])
 
 
-def _may_have_long_tags(html: str) -> bool:
-    """Look for windows that a tag of `_LONG` characters would cover; takes a tenth of the time of a search."""
-    half, last = _LONG // 2, -1
+def _without_floods(html: str) -> str:
+    """Do the same where few tags are long: look only at windows that a tag of `_LONG` characters would cover."""
+    half, last, position = _LONG // 2, -1, 0
+    kept: list[str] = []
     for start in range(0, len(html), half):
         opened, closed = html.rfind("<", start, start + half), html.rfind(">", start, start + half)
-        if opened == closed and last >= 0 and html[last + 1 : last + 2].isalpha():  # neither is in this window
-            return True
+        if opened == closed and last >= 0:  # neither is in this window
+            if tag := _LONG_TAG.match(html, last):
+                kept += (html[position:last], _unless_flood(tag))
+                position = tag.end()
+            last = -1  # asked once, however many windows it covers
         if opened != closed:
             last = opened if opened > closed else -1
-    return False
+    return "".join((*kept, html[position:])) if kept else html
 
 
 def _unless_flood(tag: re.Match[str]) -> str:
@@ -77,7 +80,7 @@ def _unless_flood(tag: re.Match[str]) -> str:
 
 def is_too_deep(html: str) -> bool:
     """Return whether so many tags are nested so deep that a fast parser would be slow."""
-    if html.count("<") <= MANY_TAGS:
+    if len(html) <= MANY_TAGS or html.count("<") <= MANY_TAGS:
         return False
     depth = _DepthFilter(_SELF_CLOSING_TAGS)
     for tag in _TAG.finditer(html):

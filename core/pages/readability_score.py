@@ -7,7 +7,7 @@ marks nodes in lists instead of changing a tree, so that an attempt is cheap and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import mul
 from typing import NamedTuple
@@ -67,7 +67,7 @@ class ScoredPage:
     nodes: PageNodes
     alive: bytearray
     sums: Sums
-    weights: list[int]
+    weights: Sequence[int]
     blocks_inside: SubtreeSum
     is_paragraph: bytearray
     """Blocks that hold nothing but words."""
