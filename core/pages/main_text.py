@@ -6,7 +6,6 @@ Where the decision is in doubt, trafilatura is asked: on one page in twenty. Mea
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from lxml import etree
 from core.pages.html_blocks import flat_to_blocks
 from core.pages.page_nodes import PageNodes, TextRun, text_runs
 from core.pages.text_blocks import TextBlock, tree_to_blocks
-from core.pages.text_run_features import RunFeatures
+from core.pages.text_run_features import RunFeatures, RunScores
 from core.pages.text_run_weights import WEIGHTS
 
 MAX_NODES = 20_000
@@ -30,6 +29,7 @@ ENOUGH_SURE_CHARS = 1_000
 """With so much text that is beyond doubt nobody is asked: there a second opinion is wrong as often as right."""
 MIN_CHARS = 80
 """Less main text than this is none."""
+_SCORES = RunScores(WEIGHTS)
 
 
 class RunDecision(NamedTuple):
@@ -63,13 +63,13 @@ def decide_runs(nodes: PageNodes, title: str, weights: Mapping[str, float]) -> R
     """Add up the weights of what is true of each run; more than nothing keeps it."""
     runs = text_runs(nodes)
     features = RunFeatures(nodes, runs, title)
-    weight_of = defaultdict(float, weights).__getitem__
+    scores = _SCORES if weights is WEIGHTS else RunScores(weights)
     dropped, chars, doubtful, sure = [], 0, 0, 0
     for number, run in enumerate(runs):
         if not features.is_candidate(run):
             dropped.append(run)
             continue
-        score = sum(map(weight_of, features.of(number)))
+        score = scores[features.facts(number)]
         if abs(score) < DOUBTFUL_SCORE:
             doubtful += len(run.text)
         elif score > 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from functools import lru_cache
 
 from core.pages.article_region import find_named_region
@@ -25,8 +26,41 @@ _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"”’»)\]]*\s*$")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _TOLD_HINTS = sum(HINT_BITS.values()) - HINT_BITS["other"]
-_KEPT_OR_NAMED = ("neither", "named, not kept", "kept, not named", "kept and named")
 _PICTURE_TAGS = _TAG_BITS["figure"] | _TAG_BITS["figcaption"]
+
+# Facts are bits, so that the weights of equal runs are added up once; in the order in which they are added.
+_KEPT_OR_NAMED = ("neither", "named, not kept", "kept, not named", "kept and named")
+_FACTS = (
+    *("any", "in region", "beside most text", "marked like most text", "before text", "after text", "next kept"),
+    *("heading next", *(f"name {name}" for name in HINT_NAMES), *(f"in {tag}" for tag in _TAG_NAMES), "own name"),
+    *("heading", "in div", "under 20 words", "under 5 words", "links .3", "links .6", "sentence", "colon", "year"),
+    *("byline", *_KEPT_OR_NAMED, "kept before text", "kept at picture", "kept in item", "kept, little in all"),
+    *("in named body", "named, under 10 words", "named, in item", "repeated at picture", "lead before text"),
+)
+_BITS = {name: 1 << number for number, name in enumerate(_FACTS)}
+_ANY, _IN_REGION, _BESIDE, _ALIKE, _BEFORE, _AFTER, _NEXT_KEPT, _HEADING_NEXT = (_BITS[name] for name in _FACTS[:8])
+_OWN_NAME, _HEADING, _IN_DIV = _BITS["own name"], _BITS["heading"], _BITS["in div"]
+_UNDER_20, _UNDER_5, _LINKS_3, _LINKS_6 = (
+    _BITS[n] for n in ("under 20 words", "under 5 words", "links .3", "links .6")
+)
+_SENTENCE, _COLON, _YEAR_IN, _BYLINE = (_BITS[name] for name in ("sentence", "colon", "year", "byline"))
+_KEPT_OR_NAMED_BITS = tuple(_BITS[name] for name in _KEPT_OR_NAMED)
+_MAX_SCORES = 20_000
+
+
+class RunScores(dict[int, float]):
+    """What the weights of facts add up to, by the facts."""
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        super().__init__()
+        self._weights = [weights.get(name, 0.0) for name in _FACTS]
+
+    def __missing__(self, facts: int) -> float:
+        score = sum(weight for place, weight in enumerate(self._weights) if facts >> place & 1)
+        if len(self) >= _MAX_SCORES:
+            self.clear()
+        self[facts] = score
+        return score
 
 
 class RunFeatures:
@@ -83,105 +117,97 @@ class RunFeatures:
 
     def of(self, number: int) -> list[str]:
         """Return the names of what is true of a run."""
+        facts = self.facts(number)
+        return [name for name in _FACTS if facts & _BITS[name]]
+
+    def facts(self, number: int) -> int:
+        """Return what is true of a run, as bits: for `RunScores`."""
         run = self._runs[number]
-        following = self._runs[number + 1] if number + 1 < len(self._runs) else None
-        facts = ["any"]
-        self._add_place(facts, number, run, following)
-        self._add_names(facts, run)
-        _add_words(facts, run)
-        self._add_both(facts, number, run)
+        hints, tags = self._hints_and_tags(run.owner)
+        told = _named_facts(hints & _TOLD_HINTS, tags)
+        return _ANY | told | self._place(number, run) | _words(run) | self._both(number, run, hints, tags)
+
+    def _place(self, number: int, run: TextRun) -> int:
+        nodes, owner = self._nodes, run.owner
+        tag = nodes.tags[owner]
+        facts = _HEADING if tag in _HEADINGS else _IN_DIV if tag == "div" else 0
+        if nodes.bits[owner] & NOT_ARTICLE:
+            facts |= _OWN_NAME
+        if self._reader.region[owner]:
+            facts |= _IN_REGION
+        if 2 * self._beside.get(nodes.parents[owner], 0) > self._total:
+            facts |= _BESIDE
+        if self._alike.get((tag, nodes.classes[owner]), 0) > 0.4 * self._total:
+            facts |= _ALIKE
+        if number < self._first:
+            facts |= _BEFORE
+        elif number > self._last:
+            facts |= _AFTER
+        if number + 1 < len(self._runs):
+            following = self._runs[number + 1].owner
+            if self._reader.kept[following]:
+                facts |= _NEXT_KEPT
+            if nodes.tags[following] in _HEADINGS:
+                facts |= _HEADING_NEXT
         return facts
 
-    def _add_place(self, facts: list[str], number: int, run: TextRun, following: TextRun | None) -> None:
-        nodes, owner = self._nodes, run.owner
-        if self._reader.region[owner]:
-            facts.append("in region")
-        if 2 * self._beside[nodes.parents[owner]] > self._total:
-            facts.append("beside most text")
-        if self._alike[nodes.tags[owner], nodes.classes[owner]] > 0.4 * self._total:
-            facts.append("marked like most text")
-        if number < self._first:
-            facts.append("before text")
-        if number > self._last:
-            facts.append("after text")
-        if following is not None and self._reader.kept[following.owner]:
-            facts.append("next kept")
-        if following is not None and nodes.tags[following.owner] in _HEADINGS:
-            facts.append("heading next")
-
-    def _add_names(self, facts: list[str], run: TextRun) -> None:
-        owner, tag = run.owner, self._nodes.tags[run.owner]
-        hints, tags = self._hints_and_tags(owner)
-        facts += _name_facts(hints & _TOLD_HINTS)
-        facts += _tag_facts(tags)
-        if self._nodes.bits[owner] & NOT_ARTICLE:
-            facts.append("own name")
-        if tag in _HEADINGS:
-            facts.append("heading")
-        elif tag == "div":
-            facts.append("in div")
-
-    def _add_both(self, facts: list[str], number: int, run: TextRun) -> None:
+    def _both(self, number: int, run: TextRun, hints: int, tags: int) -> int:
         """What the reader mode and the publisher's names say together, and apart."""
-        owner = run.owner
-        is_kept, is_named = self._reader.kept[owner], self._named.inside[owner]
-        hints, tags = self._hints_and_tags(owner)
+        is_kept, is_named = self._reader.kept[run.owner], self._named.inside[run.owner]
         is_picture = bool(hints & HINT_BITS["picture"] or tags & _PICTURE_TAGS)
         is_item = bool(tags & _TAG_BITS["li"])
-        facts.append(_KEPT_OR_NAMED[2 * is_kept + is_named])
+        facts = _KEPT_OR_NAMED_BITS[2 * is_kept + is_named]
         if is_kept:
-            self._add_kept(facts, number, is_picture, is_item)
+            facts |= self._kept(number, is_picture, is_item)
         if is_named:
             if self._named.is_named_body:
-                facts.append("in named body")
+                facts |= _BITS["in named body"]
             if run.text.count(" ") < 9:
-                facts.append("named, under 10 words")
+                facts |= _BITS["named, under 10 words"]
             if is_item:
-                facts.append("named, in item")
+                facts |= _BITS["named, in item"]
         if is_picture and self._repeated[run.text] > 1:
-            facts.append("repeated at picture")
+            facts |= _BITS["repeated at picture"]
         if hints & HINT_BITS["lead"] and 0 < self._first - number < 6 and _is_sentence(run):
-            facts.append("lead before text")
+            facts |= _BITS["lead before text"]
+        return facts
 
-    def _add_kept(self, facts: list[str], number: int, is_picture: bool, is_item: bool) -> None:
+    def _kept(self, number: int, is_picture: bool, is_item: bool) -> int:
+        facts = 0
         if number < self._first:
-            facts.append("kept before text")
+            facts |= _BITS["kept before text"]
         if is_picture:
-            facts.append("kept at picture")
+            facts |= _BITS["kept at picture"]
         if is_item:
-            facts.append("kept in item")
+            facts |= _BITS["kept in item"]
         if self._total < SMALL_CHARS:
-            facts.append("kept, little in all")
+            facts |= _BITS["kept, little in all"]
+        return facts
 
 
-def _add_words(facts: list[str], run: TextRun) -> None:
-    text, spaces = run.text, run.text.count(" ")
+def _words(run: TextRun) -> int:
+    text, chars, spaces = run.text, len(run.text), run.text.count(" ")
+    facts = 0
     if spaces < 19:
-        facts.append("under 20 words")
-        if spaces < 4:
-            facts.append("under 5 words")
-    if run.link_chars > 0.3 * len(text):
-        facts.append("links .3")
-        if run.link_chars > 0.6 * len(text):
-            facts.append("links .6")
+        facts = _UNDER_20 | _UNDER_5 if spaces < 4 else _UNDER_20
+    if run.link_chars > 0.3 * chars:
+        facts |= _LINKS_3 | _LINKS_6 if run.link_chars > 0.6 * chars else _LINKS_3
     if _SENTENCE_END.search(text[-10:]):
-        facts.append("sentence")
+        facts |= _SENTENCE
     elif text.endswith(":"):
-        facts.append("colon")
-    if len(text) < LONG_CHARS and _YEAR.search(text):
-        facts.append("year")
-    if len(text) <= 200 and is_byline(text):
-        facts.append("byline")
+        facts |= _COLON
+    if chars < LONG_CHARS and _YEAR.search(text):
+        facts |= _YEAR_IN
+    if chars <= 200 and is_byline(text):
+        facts |= _BYLINE
+    return facts
 
 
 @lru_cache(maxsize=10_000)
-def _name_facts(hints: int) -> list[str]:
-    return [f"name {name}" for name in HINT_NAMES if hints & HINT_BITS[name]]
-
-
-@lru_cache(maxsize=10_000)
-def _tag_facts(tags: int) -> list[str]:
-    return [f"in {name}" for name in _TAG_NAMES if tags & _TAG_BITS[name] and name != "li"]
+def _named_facts(hints: int, tags: int) -> int:
+    """What names and tags say of a run; of an item of a list only what `_both` adds."""
+    named = sum(_BITS[f"name {name}"] for name in HINT_NAMES if hints & HINT_BITS[name])
+    return named | sum(_BITS[f"in {tag}"] for tag in _TAG_NAMES if tags & _TAG_BITS[tag] and tag != "li")
 
 
 def _is_sentence(run: TextRun) -> bool:
