@@ -54,10 +54,14 @@ class _LineHandler(logging.Handler):
         self._stream = stream
 
     def emit(self, record: logging.LogRecord) -> None:
-        from tqdm import tqdm  # most commands log nothing
-
+        # Whoever shows a bar has imported it; importing it here would cost a worker's every job 10 ms.
+        tqdm = sys.modules.get("tqdm")
         try:
-            tqdm.write(printable(self.format(record)), file=self._stream)
+            line = printable(self.format(record))
+            if tqdm:
+                tqdm.tqdm.write(line, file=self._stream)
+            else:
+                self._stream.write(f"{line}\n")
         except (OSError, ValueError):
             self.handleError(record)
 

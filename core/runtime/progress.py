@@ -3,26 +3,56 @@
 from __future__ import annotations
 
 import sys
-from typing import NoReturn, TypeAlias
-
-from tqdm import tqdm
+from types import TracebackType
+from typing import Protocol, Self
 
 from core.pages.text_cleaning import printable_line
 
-Bar: TypeAlias = "tqdm[NoReturn]"
+
+class Bar(Protocol):
+    """What is done with a bar: those of tqdm, and the hidden one."""
+
+    n: float
+    total: float | None
+    disable: bool | None
+
+    def update(self, n: float = 1) -> bool | None: ...
+    def set_description(self, desc: str | None = None, refresh: bool | None = True) -> None: ...
+    def set_postfix_str(self, s: str = "", refresh: bool = True) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
 
 
-class _Bar(tqdm):  # type: ignore[type-arg] # not subscriptable at run time
-    """Shows names and reasons as they may be printed."""
+class _HiddenBar:
+    """A bar that nobody sees. tqdm's own would cost a worker 10 ms at its start, for its modules and locks."""
+
+    def __init__(self, total: int) -> None:
+        self.disable: bool | None = True
+        self.n = 0.0
+        self.total: float | None = total
+
+    def update(self, n: float = 1) -> None:
+        self.n += n
 
     def set_description(self, desc: str | None = None, refresh: bool | None = True) -> None:
-        super().set_description(printable_line(desc or ""), refresh)
+        pass
 
     def set_postfix_str(self, s: str = "", refresh: bool = True) -> None:
-        super().set_postfix_str(printable_line(s), refresh)
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 def bar(total: int, what: str) -> Bar:
     """Return a bar that counts to `total`; hidden unless standard error is a terminal."""
-    is_hidden = not sys.stderr.isatty()
-    return _Bar(total=total, desc=printable_line(what), unit="", disable=is_hidden, leave=False, dynamic_ncols=True)
+    if not sys.stderr.isatty():
+        return _HiddenBar(total)
+    from core.runtime.terminal_bar import TerminalBar
+
+    return TerminalBar(total=total, desc=printable_line(what), unit="", leave=False, dynamic_ncols=True)
