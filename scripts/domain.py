@@ -37,7 +37,6 @@ from functools import partial
 from core.runs.io.run_control import RunControl
 from core.runs.run import Run, domain_scope, run_json
 from core.runtime.terminal import echo
-from core.sources.io.domain_file import is_domain_file, load_domain
 from core.sources.io.domain_file_sync import DomainFileSync
 from core.sources.io.domain_overview import SourceOverview, read_domains
 from core.sources.io.domain_setup import add_domain, remove_domain
@@ -56,6 +55,8 @@ from scripts.tables import ago, removal_json, removal_summary, table
 
 async def add(what: str, domain_id: str | None) -> int:
     """Add a domain, or give it the configuration it has now."""
+    from core.sources.io.domain_file import is_domain_file, load_domain  # here: a crawl starts without pydantic
+
     async with command_line.open_session() as (settings, keys, client):
         domain = load_domain(what, settings, domain_id)
         derived_from = "" if domain_id or is_domain_file(what) else what

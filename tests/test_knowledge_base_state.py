@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.ids import domain_of_source
-from core.runs import state_fields, state_json
+from core.runs import state_field_names, state_fields, state_json
 from core.runs.io.state_follower import STATE_VERSION
-from core.runs.knowledge_base_state import CrawlState, JobState, KbMetrics, KbState, ProcessingState
+from core.runs.knowledge_base_state import SECTIONS, CrawlState, JobState, KbMetrics, KbState, ProcessingState
 
 SCHEMA: dict[str, Any] = {
     "kb_id": "caf",
@@ -114,6 +114,18 @@ def test_schema_has_every_value_and_no_other() -> None:
     assert json.loads(state_json.to_json(state_json.from_json("caf", text))) == SCHEMA
     assert list(SCHEMA) == list(KbState.model_fields)
     assert state_json.to_json(state_json.from_json("caf", text)) == json.dumps(SCHEMA, indent=2)
+
+
+def test_names_of_numbers_are_those_of_the_model() -> None:
+    """The fields that are checked as whole numbers are those that the models declare so, and no others."""
+    declared = {
+        f"{section}.{name}"
+        for section, model in SECTIONS.items()
+        for name, info in model.model_fields.items()
+        if info.annotation is int
+    }
+
+    assert declared == state_field_names.INTEGER_FIELDS
 
 
 def test_a_field_per_value() -> None:

@@ -15,16 +15,6 @@ def field(section: str, name: str) -> str:
     return f"{section}.{name}"
 
 
-INTEGER_FIELDS = frozenset(
-    field(section, name)
-    for section, model in SECTIONS.items()
-    for name, info in model.model_fields.items()
-    if info.annotation is int
-)
-"""The hash fields that hold whole numbers."""
-PENDING = field("crawl", "pending_urls")
-
-
 def to_fields(state: KbState) -> dict[str, str]:
     """Return the state as fields of its hash."""
     fields = {"kb_id": state.kb_id, "version": str(state.version), "updated_at": state.updated_at or ""}

@@ -18,7 +18,6 @@ from core.registry import field_parsing
 from core.registry.record import MAY_HAVE_TEXT, Status
 from core.search.io.live_pages import LivePageReader
 from core.search.io.vector_space import VectorSpaceStore
-from core.search.languages import language_of
 from core.search.spaces import NO_SPACES, Spaces, parse_spaces
 from core.store import scanning
 from core.store.connect import Client, texts
@@ -214,7 +213,7 @@ class IndexChecks:
             # A client that reads text keeps bytes that are none as surrogates.
             raw = vector.encode("utf-8", "surrogateescape") if isinstance(vector, str) else b""
             # A page in a language that no model speaks is in no space.
-            is_without = _is_local(live_spaces) and not (chunk_space or raw) and language_of(text) not in ("", "en")
+            is_without = _is_local(live_spaces) and not (chunk_space or raw) and _is_foreign(text)
             is_complete = is_without or (live_spaces.has_all(spaces) and bool(spaces.split(raw)))
         return ChunkState.WHOLE if is_complete else ChunkState.BY_WORDS
 
@@ -268,3 +267,9 @@ def _is_local(spaces: Spaces) -> bool:
     from core.search.io import local_embedder  # here: the timer checks samples, mostly of stores without vectors
 
     return spaces.main.model == local_embedder.MODEL
+
+
+def _is_foreign(text: str) -> bool:
+    from core.search.languages import language_of  # here, as above: it is asked for pages without vectors only
+
+    return language_of(text) not in ("", "en")

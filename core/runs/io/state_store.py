@@ -17,6 +17,7 @@ from core.runs.io import state_scripts
 from core.runs.io.state_follower import StateFollower
 from core.runs.knowledge_base_state import MOST_PENDING, KbState
 from core.runs.run import RunStatus, status_at
+from core.runs.state_field_names import PENDING
 from core.store.connect import HashFields
 from core.store.packing import packed_json
 
@@ -51,7 +52,7 @@ class KbStateStore(StateFollower):
         fields = dict(zip(words[::2], words[1::2], strict=True))
         has_domain = fields.get("crawl.pages_queued") is not None
         if has_domain:
-            fields[state_fields.PENDING] = state_fields.stored(urls)
+            fields[PENDING] = state_fields.stored(urls)
         if start[0]:
             fields |= {"crawl.start_url": start[0], "crawl.url_prefix": start[1]}
         state = state_json.fitted(state_fields.from_fields(kb_id, fields))
@@ -114,4 +115,4 @@ class KbStateStore(StateFollower):
         return str(await self._client.hget(self._keys.kb_state(kb_id), "restored_from") or "")
 
 
-_LATE = frozenset({state_fields.PENDING, "crawl.start_url", "crawl.url_prefix"})
+_LATE = frozenset({PENDING, "crawl.start_url", "crawl.url_prefix"})

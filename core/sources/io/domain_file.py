@@ -20,9 +20,9 @@ from pydantic import ValidationError, create_model
 from core.settings import Settings
 from core.sources.domain_schema import GITHUB_URL, SLUG, Domain, SourceConfig, folder_id
 from core.sources.io import source_kinds
+from core.sources.io.domain_folder import MOST_FILE_BYTES, read_file
 from core.sources.source_record import SOURCES_SUFFIX, DomainFileError
 
-MOST_FILE_BYTES = 1_000_000
 _NO_NAME = "is no name; use letters without accents, 0-9, _ and -, at most 63 characters"
 _PROBLEMS = {
     "extra_forbidden": "is no key that Freshet knows",
@@ -71,12 +71,6 @@ def renamed(domain: Domain, domain_id: str) -> Domain:
 def is_domain_file(what: str) -> bool:
     """Return whether this names a file, rather than a site, a repository or a folder."""
     return "://" not in what and Path(what).is_file()
-
-
-def read_file(path: Path) -> bytes:
-    """Return a domain.json, or so much of it that one can see that it is too large; raises OSError."""
-    with path.open("rb") as file:
-        return file.read(MOST_FILE_BYTES + 1)
 
 
 def parse_file(path: Path, data: bytes) -> Domain:

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from core.errors import FreshetError
 from core.keys import Keys
 from core.settings import Settings
-from core.sources.io.domain_file import parse_domain
 from core.sources.io.domain_folder import DomainFile, DomainFolders
 from core.sources.io.domain_setup import AddedDomain, add_domain
 from core.sources.io.domain_store import DomainStore, StoredDomain
@@ -126,6 +125,8 @@ async def set_vector_store_id(
     Raises NotFound if there is no such domain, DomainFileError if its file cannot be used, OSError if it cannot be
     written.
     """
+    from core.sources.io.domain_file import parse_domain  # here: it takes pydantic, and the timer does without
+
     store, folders = DomainStore(client, keys), DomainFolders(settings.persistent_storage_path)
     stored = await store.require(domain_id)
     domain = parse_domain(stored.config, "/").model_copy(update={"vector_store_id": vector_store_id})

@@ -8,13 +8,13 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from core.keys import Keys
 from core.registry.io.item_forgetter import ForgetCounts, ItemForgetter
 from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.runs.io.state_file import StateFiles
 from core.settings import Settings
-from core.sources.domain_schema import Domain
 from core.sources.io import read_permission
 from core.sources.io.domain_file import parse_quick, renamed
 from core.sources.io.domain_folder import DomainFolders
@@ -25,6 +25,9 @@ from core.sources.source_record import DomainFileError, SourceRecord
 from core.store import connect
 from core.store.connect import Client
 from core.value_class import value_class
+
+if TYPE_CHECKING:
+    from core.sources.domain_schema import Domain  # whose models take pydantic
 
 log = logging.getLogger("store")
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 class SingleItemSource(Source):
     """Fetches single items with validators; a large binary is checked by HEAD before it is fetched."""
 
+    is_built_in = True
+
     def __init__(self, fetcher: Fetcher, settings: Settings) -> None:
         self._fetcher = fetcher
         self._settings = settings

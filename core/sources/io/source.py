@@ -9,6 +9,7 @@ not there, 403 for what we may not read. So one `decide` serves web sites, folde
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -42,6 +43,22 @@ def describe_end(end: ListingEnd | None) -> str:
     return COMPLETE if end.is_complete else end.reason
 
 
+class _LateModel:
+    def __init__(self, place: str) -> None:
+        self._module, _, self._name = place.partition(" ")
+
+    def __get__(self, source: object, kind: object) -> Any:
+        return getattr(importlib.import_module(self._module), self._name)
+
+
+def late_model(place: str) -> Any:
+    """Return a `config_model` that is imported when someone asks for it: `module class`.
+
+    Models take pydantic: 50 ms at the start of every process that visits pages, where nobody reads a configuration.
+    """
+    return _LateModel(place)
+
+
 class Source(ABC):
     """A named place with items in it; a subclass overrides what is different for its kind."""
 
@@ -49,7 +66,9 @@ class Source(ABC):
     """What is stored of it; set when it is opened by its id (`OpenSources`)."""
 
     config_model: ClassVar[type[SourceConfig] | None] = None
-    """What a person may write of it; None: it is built in, and nobody configures or lists it."""
+    """What a person may write of it; None: it is built in. See `late_model`."""
+    is_built_in: ClassVar[bool] = False
+    """Are its items feeds' articles or single URLs, which nobody configures or lists?"""
     follows_links: ClassVar[bool] = False
     """Are its pages found by links? Then what nothing leads to any more is gone."""
     is_listing_evidence: ClassVar[bool] = False
@@ -69,11 +88,6 @@ class Source(ABC):
     def sid(self) -> str:
         """The id under which it was opened."""
         return self.state.record.sid
-
-    @property
-    def is_built_in(self) -> bool:
-        """Whether its items are feeds' articles or single URLs, which nobody configures or lists."""
-        return self.config_model is None
 
     @property
     def most_items(self) -> int:

@@ -8,28 +8,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
-
-from pydantic import AfterValidator, Field
+from typing import TYPE_CHECKING, Any, Self
 
 from core.models import Fetched, FetchResult, ListingBatch, ListingEnd, Ref, RejectedUrl
 from core.pages.canonical_link import is_login_or_error_url
 from core.registry.record import Item
 from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
-from core.sources.domain_schema import GapSeconds, SourceConfig, UrlGlobs, slug
 from core.sources.io.page_fetch import look_and_fetch, page_request
 from core.sources.io.sitemap_walk import SitemapWalk, lastmod_versions
-from core.sources.io.source import LINKS_DECIDE, Source
+from core.sources.io.source import LINKS_DECIDE, Source, late_model
 from core.sources.sitemap_pages import Listed
 from core.sources.source_state import SourceState
-from core.urls import secrets
-from core.urls.normalise import clean_url, display_url, origin_of
-from core.urls.scope import OUT_OF_SCOPE, Judgement, RootUrl, Scope
+from core.urls.normalise import display_url, origin_of
+from core.urls.scope import OUT_OF_SCOPE, Judgement, Scope
 
 if TYPE_CHECKING:
     from core.net.fetcher import BodySlot, Fetcher
@@ -37,8 +32,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("refresh")
 
-MAX_DEPTH = 10
-MAX_PAGES = 10_000
 BATCH_REFS = 500
 MOST_REFUSED = 1_000
 """Examples in one listing; a hostile sitemap could name millions."""
@@ -48,55 +41,14 @@ _SCOPE = "scope"
 _ROOT, _LANDINGS = "root", "landings"
 
 
-def _clean_url(url: str) -> str:
-    cleaned = clean_url(url)
-    if isinstance(cleaned, RejectedUrl):
-        if cleaned.reason == "credentials":
-            raise ValueError("holds a user name or password; Freshet keeps no secrets in URLs")
-        raise ValueError(f"is no http or https URL that can be read ({cleaned.reason.replace('_', ' ')})")
-    if secrets.without_credentials(cleaned) != cleaned:
-        raise ValueError("holds a secret in its query; Freshet keeps no secrets in URLs")
-    return cleaned
-
-
 NamedSitemaps = Callable[[str], Awaitable[Sequence[str]]]
 """The sitemaps that the robots.txt of an origin names."""
-
-
-class WebConfig(SourceConfig):
-    """A web site, or a part of it."""
-
-    location_field = "url"
-
-    url: Annotated[str, AfterValidator(_clean_url)]
-    scope: Literal["subpages", "host", "domain"] = "subpages"
-    include: UrlGlobs = ()
-    exclude: UrlGlobs = ()
-    max_depth: int = Field(default=MAX_DEPTH, ge=0, le=1_000)
-    max_pages: int = Field(default=MAX_PAGES, ge=1, le=10_000_000)
-    sitemap: bool = True
-    gap_seconds: GapSeconds | None = None
-    """None takes the setting."""
-
-    @classmethod
-    def recognise(cls, word: str, web_url: str) -> dict[str, Any] | None:
-        return {"url": word} if re.match(r"https?:", word, re.IGNORECASE) else None
-
-    def derived_id(self) -> str:
-        return slug(re.sub(r"^https?://(www\.)?", "", self.url.partition("?")[0]))
-
-    def title(self) -> str:
-        return display_url(self.url)
-
-    def url_prefix(self) -> str:
-        folder = RootUrl.parse(self.url).folder if self.scope == "subpages" else ""
-        return display_url(origin_of(self.url) + folder).rstrip("/")
 
 
 class WebSource(Source):
     """One web site, as far as its scope reaches."""
 
-    config_model = WebConfig
+    config_model = late_model("core.sources.web_config WebConfig")
     follows_links = True
 
     def __init__(

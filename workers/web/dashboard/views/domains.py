@@ -10,7 +10,8 @@ from pydantic import Field
 
 from core.runs.io.run_list import RunFilter, RunList
 from core.runs.run import Run, domain_scope
-from core.sources.io.domain_file import MOST_FILE_BYTES, parse_domain
+from core.sources.io.domain_file import parse_domain
+from core.sources.io.domain_folder import MOST_FILE_BYTES
 from core.sources.io.domain_overview import DomainOverview, SourceOverview, read_domains
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
