@@ -62,6 +62,6 @@ def test_receipts_are_joined() -> None:
     """The receipt of a domain is that of all its items, whatever source they are in; without one part there is none."""
     largest = f"{(1 << 256) - 1:064x}"
 
-    assert crawl_result.joined([f"2:{5:064x}", f"3:{7:064x}"]) == f"5:{12:064x}"
-    assert crawl_result.joined([f"1:{largest}", f"1:{1:064x}"]) == f"2:{0:064x}"
-    assert crawl_result.joined([f"1:{largest}", ""]) == crawl_result.joined([]) == ""
+    assert crawl_result.joined_receipts([f"2:{5:064x}", f"3:{7:064x}"]) == f"5:{12:064x}"
+    assert crawl_result.joined_receipts([f"1:{largest}", f"1:{1:064x}"]) == f"2:{0:064x}"
+    assert crawl_result.joined_receipts([f"1:{largest}", ""]) == crawl_result.joined_receipts([]) == ""
