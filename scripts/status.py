@@ -38,7 +38,7 @@ async def _status_of_kb(client: connect.Client, keys: Keys, kb_id: str, as_json:
     from core.runs import state_json  # here: the status of everything does without
     from core.runs.io.state_store import KbStateStore
     from core.store import connect
-    from scripts.status_text import kb_page
+    from scripts.status_knowledge_base import kb_page
 
     now = await connect.now(client)
     state = await KbStateStore(client, keys).require(kb_id, now)

@@ -17,7 +17,7 @@ from core.sources.sharepoint.io.claimed_files import ClaimedFiles
 from core.sources.sharepoint.io.comparison import gone_items, load_known, wanted_items
 from core.sources.sharepoint.io.integrity_check import IntegrityCheck
 from core.sources.sharepoint.io.item_downloads import ItemDownloads
-from core.sources.sharepoint.io.item_values import write_export
+from core.sources.sharepoint.io.list_export import write_export
 from core.sources.sharepoint.io.map_files import MapFileWriter
 from core.sources.sharepoint.io.mirror_storage import MirrorStorage
 from core.sources.sharepoint.io.remote_listing import RemoteListing

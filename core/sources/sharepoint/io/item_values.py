@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import filecmp
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import PurePosixPath
 
-from core.sources.sharepoint.io.mirror_storage import MirrorStorage
-from core.sources.sharepoint.io.remote_listing import RemoteListing
 from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, ScratchDatabase, as_key
-from core.sources.sharepoint.list_csv import decode_export, encode_export
-from core.sources.sharepoint.list_markdown import export_cells
-from core.sources.sharepoint.map_rows import FileRow
-from core.sources.sharepoint.time_stamps import timestamp_of
 
 _NEXT_PAGE = "SELECT number, id, content FROM items WHERE (number, id) > (?, ?) ORDER BY number, id LIMIT ?"
 
@@ -46,42 +38,3 @@ class ItemValues(ScratchDatabase):
 
 def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
-
-
-def export_path(mirror: MirrorStorage) -> PurePosixPath:
-    """Return where the export of the list is."""
-    return mirror.paths.original(FileRow())
-
-
-def write_export(mirror: MirrorStorage, listing: RemoteListing) -> bool:
-    """Write every row of a complete listing, sorted by number; tell whether anything was different."""
-    path, download = export_path(mirror), mirror.new_download()
-    with download.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(encode_export([one.title for one in listing.columns], _rows(listing)))
-    there = mirror.status(path)
-    if there is not None and there.is_regular and filecmp.cmp(download, mirror.absolute(path), shallow=False):
-        download.unlink()
-        return False
-    newest = max((timestamp_of(row.last_modified_utc) or 0.0 for row in listing.rows), default=0.0)
-    mirror.place(download, path, newest)
-    return True
-
-
-def _rows(listing: RemoteListing) -> Iterator[tuple[str, ...]]:
-    for number, values in listing.values.by_number():
-        yield export_cells(listing.columns, str(number), values)
-
-
-def read_export(mirror: MirrorStorage, values: ItemValues) -> tuple[str, ...]:
-    """Read the export into a table, by number and by title; return its titles. Raises OSError, ListExportDamaged."""
-    with mirror.open_file(export_path(mirror)) as raw:
-        rows = decode_export(line.decode("utf-8", "replace") for line in raw)
-        titles = next(rows)
-        batch: list[tuple[str, str, dict[str, str]]] = []
-        for cells in rows:
-            batch.append((cells[0], cells[0], {str(number): cell for number, cell in enumerate(cells)}))
-            if len(batch) >= 500:
-                values.add_all(batch)
-                batch.clear()
-        values.add_all(batch)
-    return titles

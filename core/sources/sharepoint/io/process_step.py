@@ -17,7 +17,8 @@ from itertools import islice
 from core.sources.sharepoint import step_results
 from core.sources.sharepoint.io import map_files
 from core.sources.sharepoint.io.claimed_files import ClaimedFiles
-from core.sources.sharepoint.io.item_values import ItemValues, read_export
+from core.sources.sharepoint.io.item_values import ItemValues
+from core.sources.sharepoint.io.list_export import read_export
 from core.sources.sharepoint.io.map_files import MapFileWriter
 from core.sources.sharepoint.io.mirror_storage import MirrorStorage
 from core.sources.sharepoint.io.row_table import RowTable
