@@ -151,6 +151,16 @@ def test_changes_name_files_that_exist() -> None:
     assert {path for path in paths if not (ROOT / path).exists()} == set()
 
 
+def test_modules_that_are_named_exist() -> None:
+    """Every Python or Lua file that a page names, by whatever part of its path, is in the checkout."""
+    tops = ("core", "workers", "scripts", "tests", "bench", "sample_sharepoint")
+    files = [f"/{path.relative_to(ROOT)}" for top in tops for path in (ROOT / top).rglob("*.*")]
+    named = {(page.name, name) for page in DOCS for name in re.findall(r"`([\w./-]+\.(?:py|lua))`", page.read_text())}
+
+    assert len(named) >= 100
+    assert {(page, name) for page, name in named if not any(file.endswith(f"/{name}") for file in files)} == set()
+
+
 def test_rooms_name_files_that_exist() -> None:
     """The table of rooms in docs/architecture.md has every room, and files that are there."""
     table = dict(
