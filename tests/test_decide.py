@@ -17,7 +17,7 @@ NOW = 2_000_000_000.0
 DAY = 86_400.0
 MIDDLE = 0.5
 """The chance at which jitter changes nothing."""
-POLICY = RecheckPolicy()
+POLICY = RecheckPolicy(base_seconds=DAY, max_seconds=14 * DAY, error_base_seconds=600.0, gone_after_checks=3)
 
 FRESH = Item("url_new", source="https://e.org/a", fetch_url="https://e.org/a", sources=("s",))
 KNOWN = replace(

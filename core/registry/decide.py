@@ -52,12 +52,12 @@ class VisitResult(StrEnum):
 
 @value_class
 class RecheckPolicy:
-    """How often items are checked again, from the settings."""
+    """How often items are checked again, and after how many checks one is gone: numbers of `core/settings.py`."""
 
-    base_seconds: float = DAY_SECONDS
-    max_seconds: float = 14 * DAY_SECONDS
-    error_base_seconds: float = 600.0
-    gone_after_checks: int = 3
+    base_seconds: float
+    max_seconds: float
+    error_base_seconds: float
+    gone_after_checks: int
     longest_seconds: float | None = None
     """A shorter limit for articles, which expire, and for the root of a site."""
 
@@ -82,7 +82,6 @@ class VisitContext:
     """Why nothing may be removed now: the source would lose too much."""
 
 
-DEFAULT_POLICY = RecheckPolicy()
 NO_CONTEXT = VisitContext()
 
 
@@ -132,7 +131,7 @@ def decide(
     outcome: Outcome,
     now: float,
     chance: float,
-    policy: RecheckPolicy = DEFAULT_POLICY,
+    policy: RecheckPolicy,
     visit_context: VisitContext = NO_CONTEXT,
 ) -> Decision:
     """Decide what an outcome means for the item. `chance` in [0, 1) spreads the next checks."""

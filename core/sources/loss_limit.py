@@ -7,7 +7,10 @@ from core.value_class import value_class
 
 @value_class
 class LossLimit:
-    """How much a source may lose within a day without a person's consent (docs/architecture.md#deletion)."""
+    """How much a source may lose within a day without a person's consent (docs/architecture.md#deletion).
+
+    Who removes takes both numbers from the settings (`LOSS_LIMIT_ITEMS`, `LOSS_LIMIT_PERCENT` in `core/settings.py`).
+    """
 
     items: int = 20
     percent: float = 20.0
