@@ -13,14 +13,15 @@ from core.settings import Settings
 from core.sources.io.domain_file_sync import DomainFileSync
 from core.sources.io.domain_report import DomainReport, read_report, report_json
 from core.sources.io.source_kinds import SOURCES
-from core.sources.sharepoint.step_results import coverage_text
+from core.sources.sharepoint.coverage import coverage_text
 from core.store.connect import Client
 from core.urls.pace import Paces
 from core.urls.secrets import redact
 from scripts import command_line
 from scripts.command_names import as_typed
 from scripts.feeds_set import gap_text
-from scripts.run_page import RUN_HEAD, paused_lines, run_row
+from scripts.run_page import paused_lines
+from scripts.run_rows import RUN_HEAD, run_row
 from scripts.tables import counted, span, table
 
 

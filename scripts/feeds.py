@@ -30,7 +30,6 @@ from typing import Any
 from core.errors import FeedFileError
 from core.feeds.category_names import category_slug
 from core.feeds.io.feed_adder import NoFeedThere, add_feed
-from core.feeds.io.feed_preview import preview_feed
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import Ttls
 from core.feeds.io.opml import export_opml
@@ -46,8 +45,9 @@ from scripts.command_names import command
 from scripts.feeds_category import drop, rename
 from scripts.feeds_health import health, list_feeds
 from scripts.feeds_poll import poll
+from scripts.feeds_preview import preview
 from scripts.feeds_set import set_options
-from scripts.tables import counted, table
+from scripts.tables import counted
 
 
 async def import_file(path: Path) -> int:
@@ -164,28 +164,6 @@ def main() -> int:
         "set": lambda: set_options(options.what, options.interval, options.gap, options.parallel, as_json=options.json),
     }
     return command_line.run(work[options.command]())
-
-
-async def preview(category: str, url: str) -> int:
-    """Print the feed at a URL, its first entries and what would be refused."""
-    async with (
-        command_line.open_session() as (settings, keys, client),
-        build_context(settings, client, keys) as context,
-    ):
-        found = await preview_feed(context, url, category)
-    echo(f"{redact(found.feed.url)} ({printable_line(found.feed.title) or 'untitled'}) [{found.kind}]")
-    if found.subscribed:
-        echo(f"It is in {', '.join(found.subscribed)} already.")
-    refused = f"{found.rejected_links:,} refused"
-    echo(f"In {found.category}: {counted(found.new_links, 'new link')}, {found.known_links:,} known, {refused}.")
-    if found.entries:
-        rows = [("new" if one.is_new else "known", redact(one.url), printable_line(one.title)) for one in found.entries]
-        echo(table(("", "LINK", "TITLE"), rows))
-    if found.rejected:
-        echo(table(("REFUSED", "LINK"), [(one.reason, printable_line(redact(one.url))) for one in found.rejected]))
-    for other in found.others:
-        echo(f"Also there: {redact(other.url)}  {printable_line(other.title) or 'untitled'}")
-    return 0
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import asdict
 
 from core.runs.io.run_control import RunControl
-from core.runs.io.run_list import RunLookup
+from core.runs.io.run_lookup import RunLookup
 from core.runs.io.run_store import KEPT, RunStore
 from core.runs.run import Run, RunKind, RunStatus, run_json
 from core.runtime import progress

@@ -25,9 +25,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import Any
 
 from core.net.fetcher import Fetcher
 from core.outputs.io.webhook_setup import add_webhook, send_test
@@ -40,7 +39,8 @@ from core.store.event_stream import order
 from core.urls.secrets import redact
 from scripts import command_line
 from scripts.command_names import as_typed
-from scripts.tables import ago, ahead, counted, table
+from scripts.tables import ago, counted, table
+from scripts.webhook_page import HEAD, webhook_page, webhook_row
 
 DEAD_SHOWN = 100
 Action = Callable[[WebhookStore, str, float], Awaitable[Webhook]]
@@ -226,60 +226,6 @@ def main() -> int:
         one.add_argument("--json", action="store_true", help="for programs")
     options = parser.parse_args()
     return command_line.run((actions | {"add": add, "list": list_webhooks})[options.command](options))
-
-
-HEAD = ("ID", "STATUS", "WAITING", "DEAD", "DELIVERED", "LAST", "URL", "TROUBLE")
-
-
-def webhook_row(told: Mapping[str, Any], now: float) -> tuple[object, ...]:
-    """Return one line of the list."""
-    last = ago(told["delivered_ts"], now) if told["delivered_ts"] else "–"
-    trouble = told["status_reason"] or told["last_error"]
-    if not trouble and told["gaps"]:
-        trouble = f"{counted(told['lost_events'], 'event')} lost in {counted(told['gaps'], 'gap')}"
-    counts = (told["waiting"], told["dead"], told["delivered"])
-    return (told["id"], told["status"], *counts, last, told["url"], trouble)
-
-
-def webhook_page(told: Mapping[str, Any], now: float) -> str:
-    """Return all that is known of one webhook."""
-    filters = {
-        "type": told["types"],
-        "category": told["categories"],
-        "domain": told["domains"],
-        "search": [told["search"]] if told["search"] else [],
-    }
-    wanted = "; ".join(f"{name} {', '.join(values)}" for name, values in filters.items() if values)
-    lines = [
-        f"{told['id']} is {told['status']} → {told['url']}",
-        f"  wants      {wanted or 'every event'}",
-        f"  delivered  {counted(told['delivered'], 'event')}{_last(told, now)}",
-        f"  waiting    {counted(told['waiting'], 'event')}{', a replay is under way' if told['is_replaying'] else ''}",
-    ]
-    if told["status_reason"]:
-        lines.append(f"  why        {told['status_reason']} `freshet webhooks resume {told['id']}` sends again.")
-    if told["last_error"]:
-        lines.append(f"  failed     {told['last_error']}{_next(told, now)}")
-    if told["dead"]:
-        lines.append(f"  dead       {counted(told['dead'], 'event')}; `freshet webhooks dead {told['id']}` lists them")
-    if told["gaps"]:
-        lost = counted(told["lost_events"], "event")
-        lines.append(
-            f"  gaps       {told['gaps']}, the last {ago(told['gap_ts'], now)} after {told['gap_after']}; {lost}"
-        )
-    if told["old_secret_until_ts"]:
-        lines.append(f"  secret     the old one signs too, until {ahead(told['old_secret_until_ts'], now)}")
-    return "\n".join(lines)
-
-
-def _last(told: Mapping[str, Any], now: float) -> str:
-    return f", the last {ago(told['delivered_ts'], now)} ({told['delivered_id']})" if told["delivered_ts"] else ""
-
-
-def _next(told: Mapping[str, Any], now: float) -> str:
-    if not told["next_attempt_ts"]:
-        return ""
-    return f" Attempt {told['attempts']} of 10; the next {ahead(told['next_attempt_ts'], now)}."
 
 
 if __name__ == "__main__":

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from core.sources.sharepoint.remote_items import ListColumn
-from core.sources.sharepoint.step_results import (
+from core.sources.sharepoint.coverage import (
     MOST_NAMES,
     Coverage,
     count_columns,
@@ -12,6 +11,7 @@ from core.sources.sharepoint.step_results import (
     coverage_text,
     unread_columns,
 )
+from core.sources.sharepoint.remote_items import ListColumn
 
 COLUMNS = [
     ListColumn("Title", "Task", "Text"),

@@ -15,7 +15,7 @@ from core.outputs.vector_store.embed_changes import (
     subfolder_of,
     uploaded_since,
 )
-from core.outputs.vector_store.file_metadata import (
+from core.outputs.vector_store.file_attributes import (
     attribute_url,
     attributes_of,
     generation_of,

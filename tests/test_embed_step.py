@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from core.outputs.vector_store.io.begun_uploads import NOTE_NAME
 from core.outputs.vector_store.io.embed_comparison import FILES_AT_ONCE
-from core.outputs.vector_store.io.embed_uploads import NOTE_NAME
 from core.outputs.vector_store.store_files import VectorStoreMissing
 from core.sources.sharepoint.map_csv import MapFileDamaged
 from core.sources.sharepoint.map_rows import FileRow, SharePointRow, VectorStoreRow

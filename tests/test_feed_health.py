@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.feeds import feed_state
+from core.feeds import daily_counts
 from core.feeds.feed_health import FeedHealth, health_of, why_silent, why_then
 from core.feeds.feed_state import FeedState, FeedStatus
 from core.feeds.feed_summary import health_in, summary_of, title_in
@@ -80,20 +80,20 @@ def test_a_damaged_summary_is_read_as_something(text: str) -> None:
 
 def test_days_are_counted_and_dropped() -> None:
     """Two polls of a day add up, a day without news takes no place, and only fourteen days are kept."""
-    counts: feed_state.DailyCounts = ()
+    counts: daily_counts.DailyCounts = ()
     for day in range(40):
-        counts = feed_state.counted(counts, NOW + day * DAY, 0 if day == 35 else day)
+        counts = daily_counts.counted(counts, NOW + day * DAY, 0 if day == 35 else day)
     now = NOW + 39 * DAY
-    counts = feed_state.counted(counts, now, 2)
-    series = feed_state.series(counts, now)
+    counts = daily_counts.counted(counts, now, 2)
+    series = daily_counts.series(counts, now)
 
     assert len(counts) == 13
     assert [count for _, count in series] == [*range(26, 35), 0, 36, 37, 38, 41]
     assert series[-1][0] == counts[-1][0]
-    assert feed_state.from_text(feed_state.to_text(counts)) == counts
+    assert daily_counts.from_text(daily_counts.to_text(counts)) == counts
 
 
 @pytest.mark.parametrize("text", ["", "x", "2026-11-18", "2026-13-01=4", "2026-11-18=-4", "2026-11-18=9999999999", "="])
 def test_damaged_days_are_left_out(text: str) -> None:
     """What cannot be read counts as nothing."""
-    assert feed_state.from_text(text) == ()
+    assert daily_counts.from_text(text) == ()

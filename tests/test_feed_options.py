@@ -8,11 +8,12 @@ import pytest
 
 from core import ids
 from core.errors import FeedFileError
-from core.feeds.feed_state import FeedResponse, FeedState, FeedStatus, FeedUnchanged
+from core.feeds.feed_state import FeedState, FeedStatus
 from core.feeds.feed_toml import parse_toml
 from core.feeds.io.feed_options import FeedOptions
 from core.feeds.io.subscription_sync import import_feeds, read_feed_file
 from core.feeds.poll_decision import PollingPolicy, decide
+from core.feeds.poll_result import FeedResponse, FeedUnchanged
 from core.models import PublisherHints
 from core.runtime.context import Context, open_context
 from core.store import connect

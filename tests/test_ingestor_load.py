@@ -11,8 +11,9 @@ import pytest
 
 from core import ids
 from core.errors import FailCode, FailDetail
-from core.feeds.feed_state import FeedResponse, FeedState, FeedUnchanged, PollResult
+from core.feeds.feed_state import FeedState
 from core.feeds.io import poller
+from core.feeds.poll_result import FeedResponse, FeedUnchanged, PollResult
 from core.models import Failed
 from core.registry.outcomes import Broken
 from core.runtime.context import Context, open_context

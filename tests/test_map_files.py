@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from core.sources.sharepoint.io import map_files
+from core.sources.sharepoint.io import map_files, shared_files
 from core.sources.sharepoint.io.map_files import MapFileWriter, load, read_rows, rewrite
 from core.sources.sharepoint.io.row_table import RowTable
 from core.sources.sharepoint.map_csv import MapFileDamaged, encode_header, encode_row
@@ -227,7 +227,7 @@ def test_a_reader_sees_whole_rows_while_another_writes(path: Path) -> None:
 @pytest.fixture
 def trouble(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int, int], list[int]]:
     """Make a call of the system fail so many times; the number of calls is in the list."""
-    monkeypatch.setattr(map_files, "FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(shared_files, "FIRST_PAUSE_SECONDS", 0.0)
 
     def fail(name: str, code: int, times: int) -> list[int]:
         calls, real = [], getattr(os, name)
@@ -284,7 +284,7 @@ def test_trouble_that_stays_is_told_and_damages_nothing(path: Path, trouble, cod
 def test_reading_is_tried_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is locked for a moment, or stale on a network disk, is read a moment later."""
     rewrite(path, FileRow, [row(1)])
-    monkeypatch.setattr(map_files, "FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(shared_files, "FIRST_PAUSE_SECONDS", 0.0)
     real = os.open
     calls: list[Path] = []
 

@@ -9,7 +9,8 @@ import pytest
 
 from core.errors import FailCode, FailDetail
 from core.feeds import poll_decision
-from core.feeds.feed_state import FeedChanged, FeedResponse, FeedState, FeedStatus, FeedUnchanged, PollResult
+from core.feeds.feed_state import FeedState, FeedStatus
+from core.feeds.poll_result import FeedChanged, FeedResponse, FeedUnchanged, PollResult
 from core.models import Deferred, Failed, FeedKind, FeedLinks, FeedText, PublisherHints, RejectedUrl
 from core.registry.outcomes import Broken, Missing
 

@@ -13,7 +13,7 @@ from core.registry.io.reindex_run import ReindexJob, start_reindex
 from core.runs.io import run_worker
 from core.runs.io.run_control import RunControl
 from core.runs.io.run_jobs import job_of
-from core.runs.io.run_list import RunLookup
+from core.runs.io.run_lookup import RunLookup
 from core.runs.run import Run, RunKind, RunStatus
 from core.runtime.context import Context
 from core.settings import Settings

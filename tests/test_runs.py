@@ -10,6 +10,7 @@ import pytest
 
 from core.errors import FreshetError
 from core.registry.io.commit_buffer import Progress
+from core.runs.io.receipts import receipt_of
 from core.runs.io.run_control import RunControl
 from core.runs.io.run_store import RunStore
 from core.runs.io.run_tally import RunTally
@@ -17,7 +18,6 @@ from core.runs.run import Run, RunKind, RunStatus
 from core.runtime import logs
 from core.runtime.context import Context, open_context
 from core.sources.io.crawl import CrawlMode, crawl_source
-from core.sources.io.crawl_result import receipt_of
 from core.sources.io.domain_crawl import DomainCrawl
 from core.store import connect
 from tests.crawled_site import SID

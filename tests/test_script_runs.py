@@ -11,7 +11,7 @@ from core.feeds.io.manual_poll import require_unpaused
 from core.keys import Keys
 from core.registry.record import iso
 from core.runs.io.run_control import RunControl
-from core.runs.io.run_list import RunLookup
+from core.runs.io.run_lookup import RunLookup
 from core.runs.io.run_store import RunStore
 from core.runs.io.state_store import KbStateStore
 from core.runs.run import RunKind, RunStatus

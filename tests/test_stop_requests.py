@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from core.runs.io import run_worker
+from core.runs.io.receipts import joined_receipts
 from core.runs.io.run_worker import RunWorker
 from core.runs.run import Run, RunKind, RunStatus, domain_scope, source_scope
 from core.runs.run_request import RunRequest
 from core.runtime.context import Context
-from core.sources.io import crawl_result
 from core.store import connect
 from core.store.clock import ServerClock
 
@@ -62,6 +62,6 @@ def test_receipts_are_joined() -> None:
     """The receipt of a domain is that of all its items, whatever source they are in; without one part there is none."""
     largest = f"{(1 << 256) - 1:064x}"
 
-    assert crawl_result.joined_receipts([f"2:{5:064x}", f"3:{7:064x}"]) == f"5:{12:064x}"
-    assert crawl_result.joined_receipts([f"1:{largest}", f"1:{1:064x}"]) == f"2:{0:064x}"
-    assert crawl_result.joined_receipts([f"1:{largest}", ""]) == crawl_result.joined_receipts([]) == ""
+    assert joined_receipts([f"2:{5:064x}", f"3:{7:064x}"]) == f"5:{12:064x}"
+    assert joined_receipts([f"1:{largest}", f"1:{1:064x}"]) == f"2:{0:064x}"
+    assert joined_receipts([f"1:{largest}", ""]) == joined_receipts([]) == ""

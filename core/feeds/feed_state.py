@@ -1,63 +1,19 @@
-"""The state of a feed, its form in Redis, and the possible results of a poll.
-
-`polling.decide` says what a result means for the state.
-"""
+"""The state of a feed and its form in Redis; `poll_decision.decide` says what the result of a poll means for it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields
-from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from core import schedule
-from core.models import Deferred, FeedLinks, PublisherHints
+from core.feeds import daily_counts
+from core.feeds.daily_counts import DailyCounts
+from core.models import PublisherHints
 from core.registry import field_parsing
-from core.registry.outcomes import Broken, Missing
 from core.urls.secrets import redact, without_credentials
 from core.value_class import value_class
-
-DAYS_KEPT = 14
-DailyCounts = tuple[tuple[str, int], ...]
-"""A day (`2026-11-18`) and its number, oldest first."""
-
-
-def counted(counts: DailyCounts, now: float, number: int) -> DailyCounts:
-    """Return the counts with so many more for today; days that are too old are dropped."""
-    today, first = _day(now), _day(now, DAYS_KEPT - 1)
-    known = {day: count for day, count in counts if day >= first}
-    if number > 0:
-        known[today] = known.get(today, 0) + number
-    return tuple(sorted(known.items()))[-DAYS_KEPT:]
-
-
-def series(counts: Sequence[tuple[str, int]], now: float, days: int = DAYS_KEPT) -> tuple[tuple[str, int], ...]:
-    """Return every one of the last days with its number, today last."""
-    known = dict(counts)
-    return tuple((day, known.get(day, 0)) for day in (_day(now, back) for back in range(days - 1, -1, -1)))
-
-
-def to_text(counts: DailyCounts) -> str:
-    """Return the counts as they are stored: `2026-11-17=3 2026-11-18=12`."""
-    return " ".join(f"{day}={count}" for day, count in counts)
-
-
-def from_text(text: str) -> DailyCounts:
-    """Return what was stored; what cannot be read is left out."""
-    pairs = (word.partition("=") for word in text.split()[-DAYS_KEPT:])
-    return tuple((day, int(count)) for day, _, count in pairs if _is_day(day) and count.isdecimal() and len(count) < 10)
-
-
-def _day(now: float, back: int = 0) -> str:
-    return (datetime.fromtimestamp(now, UTC) - timedelta(days=back)).date().isoformat()
-
-
-def _is_day(text: str) -> bool:
-    try:
-        return len(text) == 10 and bool(date.fromisoformat(text))
-    except ValueError:
-        return False
 
 
 class FeedStatus(StrEnum):
@@ -172,7 +128,7 @@ def to_hash(state: FeedState, categories: Sequence[str]) -> dict[str, str]:
         "hint_skip_hours": ",".join(map(str, hints.skip_hours)),
         "hint_skip_days": ",".join(map(str, hints.skip_days)),
         "events": redact("\n".join(state.events)),
-        "new_per_day": to_text(state.new_per_day),
+        "new_per_day": daily_counts.to_text(state.new_per_day),
     }
 
 
@@ -191,7 +147,7 @@ def from_hash(url: str, stored: Mapping[str, str]) -> FeedState:
             skip_days=_small_numbers(stored.get("hint_skip_days", "")),
         ),
         events=tuple(stored.get("events", "").splitlines()),
-        new_per_day=from_text(stored.get("new_per_day", "")),
+        new_per_day=daily_counts.from_text(stored.get("new_per_day", "")),
         **plain,
     )
 
@@ -204,50 +160,3 @@ def _text(value: object) -> str:
 
 def _small_numbers(text: str) -> tuple[int, ...]:
     return tuple(int(word) for word in text.split(",") if word.isdecimal() and len(word) < 3)
-
-
-# ── the result of a poll ──
-
-
-@value_class
-class FeedResponse:
-    """What a successful response says beside its body."""
-
-    http_status: int = 200
-    etag: str = ""
-    last_modified: str = ""
-    validators_url: str = ""
-    """The URL these validators belong to; they are sent to no other."""
-    lifetime_seconds: float | None = None
-    moved_to: str = ""
-    """The target of a permanent redirect; empty without one."""
-
-
-@value_class
-class FeedChanged:
-    """A new body, parsed."""
-
-    response: FeedResponse
-    feed: FeedLinks
-    body_hash: str
-    known: frozenset[str] = frozenset()
-    """Links that were in the store before; the poller adds them."""
-    trouble: str = ""
-    """Why this is only a part of what the feed lists; empty when it is all."""
-    remark: str = ""
-    """What a person should know besides."""
-
-    @property
-    def new_links(self) -> int:
-        """How many links are new to us."""
-        return len(self.feed.links) - len(self.known)
-
-
-@value_class
-class FeedUnchanged:
-    """A 304, or the same bytes again."""
-
-    response: FeedResponse
-
-
-PollResult = FeedChanged | FeedUnchanged | Missing | Broken | Deferred

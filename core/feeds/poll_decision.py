@@ -10,8 +10,9 @@ from dataclasses import field, replace
 from datetime import UTC, datetime
 
 from core import schedule
-from core.feeds import feed_state
-from core.feeds.feed_state import FeedChanged, FeedResponse, FeedState, FeedStatus, FeedUnchanged, PollResult
+from core.feeds import daily_counts
+from core.feeds.feed_state import FeedState, FeedStatus
+from core.feeds.poll_result import FeedChanged, FeedResponse, FeedUnchanged, PollResult
 from core.models import Deferred, Failed, FeedText
 from core.registry import http_status_meanings, outcomes
 from core.registry.http_status_meanings import ErrorClass
@@ -105,7 +106,7 @@ def _changed(state: FeedState, result: FeedChanged, now: float, chance: float, p
         links_duplicate=state.links_duplicate + duplicates,
         empty_polls=0 if link_count else state.empty_polls + 1,
         last_new_ts=now if result.new_links else state.last_new_ts,
-        new_per_day=feed_state.counted(state.new_per_day, now, result.new_links),
+        new_per_day=daily_counts.counted(state.new_per_day, now, result.new_links),
         renewed_ts=now,
         hints=feed.hints,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from core.feeds.feed_state import FeedChanged, FeedUnchanged, PollResult
+from core.feeds.poll_result import FeedChanged, FeedUnchanged, PollResult
 from core.models import Deferred
 from core.registry import outcomes
 from core.registry.outcomes import Broken, Missing

@@ -12,7 +12,8 @@ from dataclasses import replace
 from core import ids
 from core.errors import FailCode, FailDetail
 from core.feeds import poll_decision
-from core.feeds.feed_state import FeedChanged, FeedResponse, FeedState, FeedUnchanged, PollResult
+from core.feeds.feed_state import FeedState
+from core.feeds.poll_result import FeedChanged, FeedResponse, FeedUnchanged, PollResult
 from core.models import STOPPED, Deferred, Failed, FeedKind, FeedLinks, Fetched, FetchRequest
 from core.net.fetcher import Fetcher
 from core.registry import http_headers, http_status_meanings, outcomes

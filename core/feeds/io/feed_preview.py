@@ -9,16 +9,13 @@ from collections.abc import Sequence
 
 from core import ids
 from core.feeds.category_names import category_slug
-from core.feeds.feed_state import FeedChanged, FeedState
+from core.feeds.feed_state import FeedState
 from core.feeds.io.feed_adder import FoundFeed, NoFeedThere, find_feed
 from core.feeds.poll_report import report_of
-from core.keys import Keys
+from core.feeds.poll_result import FeedChanged
 from core.models import DiscoveredFeed, FeedKind, FeedLinks, RejectedUrl
-from core.registry import field_parsing
 from core.runtime.context import Context
-from core.store import connect, scanning
-from core.store.connect import Client
-from core.store.pipeline import read_many
+from core.store import connect
 from core.urls.secrets import redact
 from core.value_class import value_class
 
@@ -98,57 +95,3 @@ async def _content(context: Context, found: FoundFeed) -> FeedLinks:
         return result.feed
     reason = report_of(found.feed.url, result).reason
     raise NoFeedThere(f"{redact(found.feed.url)} is an index of sitemaps, and they cannot be read: {reason}")
-
-
-MOST_LOOKED_AT = 500
-"""A sitemap may list 50,000 pages; of more than this only some are looked at."""
-
-
-@value_class
-class FeedEntryState:
-    """A link that a feed lists."""
-
-    url: str
-    title: str
-    """Of the article, or as the feed has it; empty if neither is known."""
-    uid: str
-    """Of its article; empty: there is none."""
-    ts: float
-    """When the article was stored, or the link was last seen."""
-
-
-class FeedEntries:
-    """Reads them; writes nothing."""
-
-    def __init__(self, client: Client, keys: Keys) -> None:
-        self._client = client
-        self._keys = keys
-
-    async def of_feed(self, feed_url: str, category: str, most: int) -> list[FeedEntryState]:
-        """Return the links of the feed's last body, those with the newest articles first; `category`: one of its."""
-        links: list[str] = []
-        async for batch in scanning.set_members(self._client, self._keys.feed_links(ids.feed_id(feed_url))):
-            links += batch
-            if len(links) >= MOST_LOOKED_AT:
-                break
-        entries = await self._read(links[:MOST_LOOKED_AT], category)
-        return sorted(entries, key=lambda entry: (not entry.uid, -entry.ts, entry.url))[:most]
-
-    async def _read(self, links: list[str], category: str) -> list[FeedEntryState]:
-        keys, uids = self._keys, [ids.article_uid(url) for url in links]
-        targets = await read_many(self._client, [("GET", keys.alias(uid)) for uid in uids])
-        shown = [str(target or uid) for uid, target in zip(uids, targets, strict=True)]
-        articles = await read_many(self._client, [("HMGET", keys.article(uid), "title", "fetched_ts") for uid in shown])
-        titles = await read_many(self._client, [("HGET", keys.entry(uid), "title") for uid in uids])
-        seen = await read_many(self._client, [("ZSCORE", keys.category_links_seen(category), url) for url in links])
-        return [
-            FeedEntryState(
-                url,
-                str(title or entry_title or ""),
-                uid if fetched is not None else "",
-                field_parsing.timestamp(fetched or seen_ts),
-            )
-            for url, uid, (title, fetched), entry_title, seen_ts in zip(
-                links, shown, articles, titles, seen, strict=True
-            )
-        ]

@@ -16,10 +16,10 @@ from redis.exceptions import RedisError
 from core import schedule
 from core.errors import FailCode, FailDetail, ParserUnavailable
 from core.feeds import poll_decision
-from core.feeds.feed_state import FeedChanged, PollResult
 from core.feeds.io import sample
 from core.feeds.io.feed_store import LeasedElsewhere, LeasedFeed
 from core.feeds.poll_report import PollEnd, PollReport, report_of
+from core.feeds.poll_result import FeedChanged, PollResult
 from core.models import STOPPED, Deferred, Failed
 from core.net.network_health import NetworkHealth
 from core.registry import http_status_meanings

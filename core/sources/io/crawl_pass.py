@@ -18,6 +18,7 @@ from core.registry.io.batch_visitor import Visitor
 from core.registry.io.commit_buffer import Progress
 from core.registry.io.due import HOLD_SECONDS, RUN_HOLD_SECONDS
 from core.registry.io.loss_guard import LossGuard
+from core.runs.io.receipts import receipt_of
 from core.runs.io.run_tally import RunTally
 from core.runs.io.run_worker import RunWorker
 from core.runs.run import COUNTERS, Run, RunPhase, RunStatus
@@ -25,9 +26,9 @@ from core.runs.run_request import RunRequest
 from core.runtime import interruptible, progress
 from core.runtime.context import Context
 from core.sources.io import crawl_result
+from core.sources.io.crawl_archive import archive_crawl, ended_as
 from core.sources.io.crawl_listing import CrawlListing
 from core.sources.io.crawl_progress import CrawlProgress
-from core.sources.io.crawl_result import archive_crawl, ended_as, receipt_of
 from core.sources.io.crawl_runs import CrawlMode
 from core.sources.io.crawl_steps import CrawlSteps
 from core.sources.io.open_sources import OpenSources

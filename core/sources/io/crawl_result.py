@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
 
-from core.keys import Keys
 from core.models import Deferred, Failed, ListingEnd
-from core.outputs.vector_store.crawl_report import CrawledSource, ReportName, is_reported, report_json
-from core.runs.io.run_worker import RunWorker
-from core.runs.run import ENDED, Run, RunStatus
+from core.runs.run import RunStatus
 from core.runtime.context import Context
-from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.source import CUT_SHORT, LINKS_DECIDE, UNCHANGED, Source
-from core.store import scanning
-from core.store.connect import Client
 from core.value_class import value_class
 
 HELD, INCOMPLETE, UNPUBLISHED = "held", "incomplete", "unpublished"
@@ -108,78 +98,3 @@ async def root_trouble(
         case Failed() as failed:
             return replace(ended, sentence=f"the root could not be read: {failed.text or failed.detail}")
     return None
-
-
-log = logging.getLogger("crawler")
-
-
-def ended_as(run: Run, worker: RunWorker, now: float) -> Run:
-    """Return a run as it will be when its worker has ended it."""
-    problem, message, error = (worker.end_fields.get(name, "") for name in ("problem", "message", "error"))
-    return replace(run, status=worker.end, ended_ts=now, problem=problem, message=message, error=error)
-
-
-async def archive_crawl(
-    context: Context, run: Run, end: RunStatus, sources: Sequence[CrawledSource], now: float
-) -> None:
-    """Write the report of a run that ends now, if it gets one; a disk that cannot be written is a warning."""
-    if end not in ENDED or end is RunStatus.CANCELLED or not is_reported(run):
-        return
-    from core.outputs.vector_store.io.report_archive import ReportArchive  # here: only crawls that someone asked for
-
-    archive = ReportArchive(context.settings)
-    scope = CrawlParameters.of(run.parameters).shown_scope
-
-    def write() -> str:
-        maps = archive.maps_of(run.domain)
-
-        def report(name: ReportName) -> Mapping[str, Any]:
-            return report_json(name, run, end, now, sources, list(maps))
-
-        return archive.write(ReportName(now, run.domain, scope, run.mode), run.id, maps, report)
-
-    try:
-        report_id = await asyncio.to_thread(write)
-    except OSError as error:
-        log.warning("⚠️ The report of %s cannot be written → %s", run.id, error.strerror or error)
-        return
-    log.info("🧾 Report → %s", report_id)
-
-
-AT_ONCE = 1_000
-_MODULUS = 1 << 256
-
-# KEYS: records. The content hash of each; empty where there is none.
-_HASHES = """
-local hashes = {}
-for i, key in ipairs(KEYS) do hashes[i] = redis.call('HGET', key, 'contentHash') or '' end
-return hashes
-"""
-
-
-def joined_receipts(receipts: Iterable[str]) -> str:
-    """Return the receipt of several sources together; empty if one of them has none."""
-    parts = [receipt.partition(":") for receipt in receipts]
-    if not parts or not all(digest for _, _, digest in parts):
-        return ""
-    return _written(sum(int(count) for count, _, _ in parts), sum(int(digest, 16) for _, _, digest in parts))
-
-
-def _written(count: int, total: int) -> str:
-    return f"{count}:{total % _MODULUS:064x}"
-
-
-async def receipt_of(client: Client, keys: Keys, sid: str) -> str:
-    """Return the receipt of what a source has now."""
-    count, total = 0, 0
-    seen: set[int] = set()
-    async for item_ids in scanning.zset_members(client, keys.refs(sid), AT_ONCE):
-        fresh = [item_id for item_id in item_ids if hash(item_id) not in seen]  # a scan may name one twice
-        seen.update(map(hash, fresh))
-        records = [keys.item(item_id) for item_id in fresh]
-        hashes = cast(list[str], await client.eval(_HASHES, len(records), *records)) if records else []
-        for item_id, content_hash in zip(fresh, hashes, strict=True):
-            line = f"{item_id} {content_hash}".encode("utf-8", "surrogateescape")
-            total += int.from_bytes(hashlib.sha256(line).digest())
-        count += len(fresh)
-    return _written(count, total)

@@ -14,15 +14,15 @@ from typing import Any
 
 from core.errors import FreshetError
 from core.outputs.vector_store.crawl_report import CrawledSource
+from core.runs.io.receipts import joined_receipts
 from core.runs.io.run_store import RunStore
 from core.runs.io.run_worker import RunWorker
 from core.runs.run import COUNTERS, ENDED, Run, RunKind, RunPhase, RunStatus, source_scope
 from core.runs.run_request import RunRequest
 from core.runtime.context import Context
 from core.sources.crawl_parameters import CrawlParameters
-from core.sources.io import crawl_result
 from core.sources.io.crawl import crawl_source
-from core.sources.io.crawl_result import archive_crawl
+from core.sources.io.crawl_archive import archive_crawl
 from core.sources.io.crawl_runs import ALL_OF_IT, CrawlMode, open_crawl_run
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.source_selection import select_sources
@@ -146,7 +146,7 @@ class DomainCrawl:
             worker.end = worker.left_as if self._should_stop(worker) else self._end()
             worker.end_fields |= await self._totals(runs, run.id, clock.now())
             worker.end_fields |= {"problem": self._problem(), "message": self._message()}
-            worker.end_fields["receipt"] = crawl_result.joined_receipts(self._receipts())
+            worker.end_fields["receipt"] = joined_receipts(self._receipts())
             worker.end_fields["statistics"] = json.dumps(self._statistics(), ensure_ascii=False)
             await self._archive(await runs.require(run.id, clock.now()), worker.end, clock.now())
 

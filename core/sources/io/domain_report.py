@@ -19,11 +19,11 @@ from core.sources.io.domain_overview import DomainOverview, read_domain
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.source_items import SourceItems
 from core.sources.io.source_store import SourceStore
+from core.sources.sharepoint.coverage import Coverage
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.storage import CrawlerStorage
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.step_names import StepName
-from core.sources.sharepoint.step_results import Coverage
 from core.sources.sharepoint.stored_source import StoredSource
 from core.sources.source_record import SOURCES_SUFFIX
 from core.store import connect

@@ -8,8 +8,6 @@ request. A row whose download failed is listed too, so that nothing known is los
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import hashlib
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
@@ -22,13 +20,13 @@ from core.models import Failed, FetchResult, ListingBatch, ListingEnd, Ref, Reje
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources.io.local_files import LocalFiles
+from core.sources.io.sharepoint_map import MapErrors, map_digest
 from core.sources.io.source import UNCHANGED, Source
 from core.sources.planned_changes import PlannedChanges
 from core.sources.sharepoint import item_urls
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.map_files import read_rows
 from core.sources.sharepoint.io.storage import CrawlerStorage
-from core.sources.sharepoint.item_urls import server_relative_of
 from core.sources.sharepoint.map_csv import MapFileDamaged
 from core.sources.sharepoint.map_rows import FileRow
 from core.sources.sharepoint.source_configs import FileSourceConfig, ListSourceConfig, SitePageSourceConfig
@@ -226,35 +224,3 @@ def _is_taken(stored: StoredSource, address: str) -> bool:
     if stored.source_type is not SharePointType.FILES:
         return True
     return item_urls.ending_of(address) in _TYPES
-
-
-def map_digest(path: Path) -> str:
-    """Return a hash of the file; empty if there is none."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()[:32]
-    except FileNotFoundError:
-        return ""
-
-
-class MapErrors:
-    """Why rows of one map have no file; read again when the map has changed."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._stamp: tuple[int, int] = (0, 0)
-        self._errors: dict[str, str] = {}
-
-    def of_url(self, url: str, stored: StoredSource) -> str:
-        """Return why an item has no file; empty if the map names no reason."""
-        with contextlib.suppress(FileNotFoundError, MapFileDamaged):
-            status = self._path.stat()
-            if (status.st_mtime_ns, status.st_size) != self._stamp:
-                self._errors = {
-                    row.server_relative_url: error
-                    for row in read_rows(self._path, FileRow)
-                    if (error := row.sharepoint_error or row.processing_error)
-                }
-                self._stamp = (status.st_mtime_ns, status.st_size)
-            return self._errors.get(server_relative_of(url, stored.source_type), "")
-        return ""

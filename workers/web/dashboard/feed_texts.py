@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.feeds import feed_state
+from core.feeds import daily_counts
 from workers.web.dashboard.formats import duration
 from workers.web.errors import ApiError
 from workers.web.routes.feeds import FeedAnswer, PollAnswer
@@ -33,4 +33,4 @@ def poll_sentence(report: PollAnswer) -> str:
 
 def days_of(feed: FeedAnswer, now: float) -> tuple[tuple[str, int], ...]:
     """Return the new entries of the last days, today last."""
-    return feed_state.series(tuple(feed.new_per_day.items()), now)
+    return daily_counts.series(tuple(feed.new_per_day.items()), now)

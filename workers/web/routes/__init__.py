@@ -18,6 +18,7 @@ MODULES = (
     "feed_preview",
     "categories",
     "pace",
+    "throttle",
     "search",
     "feeds_out",
     "jobs",
@@ -29,6 +30,7 @@ MODULES = (
     "settings",
     "stream",
     "webhooks",
+    "webhook_delivery",
     "about",
 )
 """In the order in which their routes are tried and shown."""

@@ -3,101 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from html import escape
-from typing import Literal
 
 from aiohttp import web
-from pydantic import Field
 
-from core.sources.crawl_parameters import MOST_RETRY_BATCHES, RETRY_BATCHES, CrawlParameters
+from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.crawl_runs import TOOK_OVER
 from core.sources.io.domain_steps import DomainSteps, NoSharePointSource, StepResult
-from core.sources.sharepoint.step_names import ALL_STEPS, StepName
+from core.sources.sharepoint.step_names import StepName
+from workers.web.crawler_models import CrawlerAnswer, CrawlerRequest
+from workers.web.crawler_page import crawl_page
 from workers.web.errors import ApiError, as_conflict
 from workers.web.job_models import Job
 from workers.web.job_stream import stream_jobs
-from workers.web.models import AnswerModel, DomainId, Flag, RequestModel, SourceName
-from workers.web.page import page
 from workers.web.routing import EVENT_STREAM, HTML, Call, RouteTable
-
-
-class CrawlerRequest(RequestModel):
-    """Which sources of which domain, and how."""
-
-    domain_id: DomainId
-    mode: Literal["full", "incremental"] = Field(
-        default="incremental", description="incremental: check what is known; full: read everything again."
-    )
-    scope: Literal["all", "files", "lists", "sitepages"] = Field(
-        default="all", description="Other scopes than all are for SharePoint sources."
-    )
-    source_id: SourceName | None = Field(default=None, description="Only this source.")
-    source_type: str | None = Field(
-        default=None,
-        pattern=r"^[a-z]{1,20}_sources$",
-        description="Only sources of this type, by their name in domain.json.",
-        examples=["web_sources"],
-    )
-    dry_run: Flag = Field(default=False, description="true: tell what would be done, and change nothing.")
-    retry_batches: int = Field(
-        default=RETRY_BATCHES,
-        ge=1,
-        le=MOST_RETRY_BATCHES,
-        description="How often SharePoint sources try what failed, the first time included. Others have a backoff.",
-    )
-    format: Literal["json", "stream", "html"] = Field(
-        default="json",
-        description="json: answer at once; stream: server-sent events until the end; html: a page to read.",
-    )
-
-    def parameters(self, step: StepName | None = None) -> CrawlParameters:
-        """Return what a run is asked to do: all steps, or this one."""
-        return CrawlParameters(
-            steps=frozenset({step} if step else ALL_STEPS),
-            scope=self.scope,
-            source_id=self.source_id or "",
-            source_type=self.source_type or "",
-            retry_batches=self.retry_batches,
-        )
-
-
-class SourcePreview(AnswerModel):
-    """What a crawl of one source would do."""
-
-    source: str
-    kind: str
-    added: int
-    changed: int
-    removed: int | None = Field(description="null: not known before the pages are fetched.")
-    unchanged: int
-    refused: int
-    requests: int
-    listing: str = Field(description="How the listing ended.")
-    held: str = Field(description="Why so many would not be removed without approval.")
-    download_bytes: int = Field(description="What would be downloaded, where the listing tells sizes.")
-    uploads: int = Field(description="Files that a vector store would get.")
-    names: dict[str, list[str]] = Field(
-        description="The first that would be added, changed or removed; the first that are refused, with the reason."
-    )
-
-
-class CrawlerAnswer(AnswerModel):
-    """What a crawler route has set going, or would."""
-
-    action: str = Field(examples=["crawl"])
-    domain_id: str
-    mode: str
-    dry_run: bool
-    message: str
-    job: Job | None = Field(default=None, description="The run; null if this has none.")
-    jobs: list[Job] = Field(default=[], description="All runs, where several sources were asked for.")
-    items: int | None = Field(default=None, description="Items that are due, or that wait to be embedded.")
-    removed: int | None = Field(default=None, description="Of cleanup_metadata: entries that no store or map has.")
-    remaining: int | None = Field(default=None, description="Of cleanup_metadata: entries that stay.")
-    preview: list[SourcePreview] = Field(default=[], description="Of a dry run, one for each source.")
-
 
 NOTHING_CHANGED = "Nothing was changed."
 DRY_RUN_SECONDS = 600.0
@@ -224,31 +144,3 @@ _add_route(
 )
 _add_route("embed_data", "Embed the files of SharePoint sources, and the texts of others that wait.", embed_data)
 _add_route("cleanup_metadata", "Clean files_metadata.json, which only SharePoint sources have.", cleanup_metadata)
-
-
-# ── the answer as a page ──
-
-
-def crawl_page(answer: CrawlerAnswer) -> str:
-    """Return the page."""
-    parts = [f"<p>{escape(answer.message)}</p>"]
-    if answer.items is not None:
-        parts.append(f"<p>Items: {answer.items:,}</p>")
-    if answer.removed is not None:
-        parts.append(f"<p>Removed: {answer.removed:,}; remaining: {answer.remaining:,}</p>")
-    parts += [_table(job.model_dump(mode="json").items()) for job in answer.jobs]
-    parts += [_table(one.model_dump(mode="json").items()) for one in answer.preview]
-    parts += [f"<p><a href='/v2/jobs/{escape(job.id)}'>/v2/jobs/{escape(job.id)}</a></p>" for job in answer.jobs]
-    dry = " (dry run)" if answer.dry_run else ""
-    return page(f"{answer.action}{dry}: {answer.domain_id}", "\n".join(parts))
-
-
-def _table(rows: Iterable[tuple[str, object]]) -> str:
-    cells = "".join(f"<tr><th>{escape(name)}<td>{escape(_text(value))}</tr>" for name, value in rows)
-    return f"<table>{cells}</table>"
-
-
-def _text(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {one}" for name, one in value.items())
-    return "–" if value in (None, "") else str(value)

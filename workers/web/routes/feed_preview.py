@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from core.feeds.io.failure_list import FailedEntries
+from core.feeds.io.failed_entries import FailedEntries
 from core.feeds.io.feed_adder import NoFeedThere
-from core.feeds.io.feed_preview import FeedEntries, preview_feed
+from core.feeds.io.feed_entries import FeedEntries
+from core.feeds.io.feed_preview import preview_feed
 from core.urls.secrets import redact
 from workers.web.models import AnswerModel, Limit, Name, RequestModel
 from workers.web.routes.feed_control import POLL_SECONDS

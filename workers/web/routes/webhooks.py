@@ -1,16 +1,14 @@
-"""Webhooks over HTTP: add, list, pause, resume, rotate, remove; test them, list and replay their deliveries."""
+"""Webhooks over HTTP: add, list, pause, resume, rotate, remove. `webhook_delivery` tests and replays."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 from pydantic import Field
 
-from core.outputs.io.webhook_setup import add_webhook, send_test
+from core.outputs.io.webhook_setup import add_webhook
 from core.outputs.io.webhook_store import WebhookStore
 from core.outputs.webhook import ID_PATTERN, Webhook, webhook_json
-from core.outputs.webhook_attempts import DeliveryEnd
 from core.outputs.webhook_filter import MOST_NAMES, MOST_QUERY_CHARS
 from core.urls.secrets import redact
 from workers.web.models import AnswerModel, Limit, Name, Offset, RequestModel
@@ -18,7 +16,6 @@ from workers.web.routing import Call, RouteTable
 
 WebhookId = Annotated[str, Field(pattern=ID_PATTERN, examples=["wh_0a1b2c3d4e5f"])]
 Names = Annotated[list[Name], Field(max_length=MOST_NAMES)]
-EventId = Annotated[str, Field(pattern=r"^(?:0|[0-9]{1,19}-[0-9]{1,19})$", examples=["1763337600000-0"])]
 
 
 class WebhookRequest(RequestModel):
@@ -42,22 +39,6 @@ class AddWebhookRequest(RequestModel):
     categories: Names = Field(default=[], description="Categories of articles.")
     domains: Names = Field(default=[], description="Domains (knowledge bases) of items.")
     search: str = Field(default="", max_length=MOST_QUERY_CHARS, description="Words that must all be in the text.")
-
-
-class DeadLettersRequest(RequestModel):
-    """Dead letters of a webhook."""
-
-    id: WebhookId
-    limit: Limit = 100
-
-
-class ReplayRequest(RequestModel):
-    """What to deliver once more: the dead letters, or everything from an event on."""
-
-    id: WebhookId
-    from_id: EventId | None = Field(
-        default=None, description="An event in the stream; 0: all events; null: the dead letters."
-    )
 
 
 class WebhookAnswer(AnswerModel):
@@ -100,51 +81,11 @@ class WebhooksAnswer(AnswerModel):
     webhooks: list[WebhookAnswer] = Field(description="The last changed first.")
 
 
-class WebhookTestAnswer(AnswerModel):
-    """How a test message was taken."""
-
-    is_taken: bool
-    http_status: int | None
-    reason: str
-
-
 class WebhookRemovedAnswer(AnswerModel):
     """A webhook that is gone."""
 
     id: str
     url: str
-
-
-class DeadLetterAnswer(AnswerModel):
-    """An event that was given up."""
-
-    id: str
-    event_id: str
-    type: str
-    body: str
-    reason: str
-    http_status: int
-    attempts: int
-    given_up_ts: float
-
-
-class DeadLettersAnswer(AnswerModel):
-    """Dead letters, newest first."""
-
-    dead_letters: list[DeadLetterAnswer]
-
-
-class ReplayAnswer(AnswerModel):
-    """What will be delivered once more."""
-
-    from_id: str | None = Field(description="The first event that is still in the stream; null: dead letters.")
-    dead_letters: int
-
-
-class SkipAnswer(AnswerModel):
-    """What was given up."""
-
-    event_id: str = Field(description="Empty: nothing waits.")
 
 
 ROUTES = RouteTable("webhooks")
@@ -222,44 +163,3 @@ async def rotate(call: Call, asked: WebhookRequest) -> WebhookAnswer:
     """Give a webhook a new secret; the answer has it."""
     webhook = await webhook_store(call).rotate(asked.id, await call.now())
     return await _answer(call, webhook, webhook.secret)
-
-
-@ROUTES.add("POST", "/api/webhooks/{id}/test", "Send a test message now.")
-async def test(call: Call, asked: WebhookRequest) -> WebhookTestAnswer:
-    """Send a test message now, beside the queue."""
-    attempt = await send_test(call.client, call.keys, call.context.fetcher, asked.id)
-    is_taken = attempt.end is DeliveryEnd.DELIVERED
-    return WebhookTestAnswer(is_taken=is_taken, http_status=attempt.http_status or None, reason=attempt.reason)
-
-
-@ROUTES.add(
-    "POST",
-    "/api/webhooks/{id}/skip",
-    "Give up the first event that waits, and go on with the next.",
-    is_destructive=True,
-)
-async def skip(call: Call, asked: WebhookRequest) -> SkipAnswer:
-    """Give up the first event that waits."""
-    return SkipAnswer(event_id=await webhook_store(call).skip(asked.id, await call.now()))
-
-
-@ROUTES.add("GET", "/api/webhooks/{id}/dead", "Events that were given up, newest first.")
-async def list_dead(call: Call, asked: DeadLettersRequest) -> DeadLettersAnswer:
-    """List what was given up."""
-    letters = await webhook_store(call).dead_letters(asked.id, asked.limit)
-    told = [asdict(one) | {"reason": redact(one.reason)} for one in letters]
-    return DeadLettersAnswer(dead_letters=[DeadLetterAnswer.model_validate(one) for one in told])
-
-
-@ROUTES.add(
-    "POST",
-    "/api/webhooks/{id}/replay",
-    "Deliver the dead letters, or all events from one on, once more.",
-    fields_in="body",
-)
-async def replay(call: Call, asked: ReplayRequest) -> ReplayAnswer:
-    """Deliver once more."""
-    store = webhook_store(call)
-    if asked.from_id is None:
-        return ReplayAnswer(from_id=None, dead_letters=await store.replay_dead(asked.id))
-    return ReplayAnswer(from_id=await store.replay_from(asked.id, asked.from_id), dead_letters=0)

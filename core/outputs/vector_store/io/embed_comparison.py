@@ -7,14 +7,8 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 
-from core.outputs.vector_store.embed_changes import (
-    EmbedChange,
-    change_of,
-    has_moved,
-    renamed_row,
-    uploaded_since,
-)
-from core.outputs.vector_store.file_metadata import attribute_url, attributes_of, generation_of, newest_live
+from core.outputs.vector_store.embed_changes import EmbedChange, change_of, has_moved, renamed_row, uploaded_since
+from core.outputs.vector_store.file_attributes import attribute_url, attributes_of, generation_of, newest_live
 from core.outputs.vector_store.io.embed_pass import EmbedPass
 from core.outputs.vector_store.io.embed_uploads import Candidate, EmbedUploads
 from core.outputs.vector_store.io.local_content import LocalContent, LocalState, content_hash, look_at

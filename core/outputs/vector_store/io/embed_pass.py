@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from core.outputs.vector_store.file_metadata import is_of
+from core.outputs.vector_store.file_attributes import is_of
 from core.outputs.vector_store.io.embed_maps import EmbedMaps
 from core.outputs.vector_store.io.named_files import NamedFiles
-from core.outputs.vector_store.io.store_check import StoreListing
+from core.outputs.vector_store.io.store_listing import StoreListing
 from core.outputs.vector_store.protocol import VectorStore
 from core.outputs.vector_store.store_files import StoredFile
 from core.sources.sharepoint.io.step import Step

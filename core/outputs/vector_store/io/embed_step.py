@@ -14,14 +14,14 @@ import logging
 from collections.abc import AsyncIterator
 
 from core.outputs.vector_store.embed_changes import EmbedChange, change_of, failed_folder_sentence, subfolder_of
-from core.outputs.vector_store.file_metadata import is_of
+from core.outputs.vector_store.file_attributes import is_of
 from core.outputs.vector_store.io import metadata_file
 from core.outputs.vector_store.io.embed_comparison import FILES_AT_ONCE, EmbedComparison
 from core.outputs.vector_store.io.embed_maps import EmbedMaps
 from core.outputs.vector_store.io.embed_pass import EmbedPass
 from core.outputs.vector_store.io.embed_uploads import EmbedUploads
 from core.outputs.vector_store.io.named_files import NamedFiles
-from core.outputs.vector_store.io.store_check import StoreListing
+from core.outputs.vector_store.io.store_listing import StoreListing
 from core.outputs.vector_store.protocol import VectorStore
 from core.outputs.vector_store.store_files import FileStatus, StoredFile, VectorStoreUnavailable
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG

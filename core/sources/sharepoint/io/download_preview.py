@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.sources.sharepoint.change_detection import ItemChange
+from core.sources.sharepoint.coverage import Coverage
 from core.sources.sharepoint.io import map_files
 from core.sources.sharepoint.io.claimed_files import ClaimedFiles
 from core.sources.sharepoint.io.comparison import gone_items, load_known, wanted_items
@@ -22,7 +23,7 @@ from core.sources.sharepoint.io.sharepoint_client import SharePointSite
 from core.sources.sharepoint.io.storage import CrawlerStorage
 from core.sources.sharepoint.map_rows import FileRow, MapRow, SharePointRow
 from core.sources.sharepoint.source_types import SharePointType
-from core.sources.sharepoint.step_results import Coverage, DownloadCounts
+from core.sources.sharepoint.step_results import DownloadCounts
 from core.sources.sharepoint.stored_source import StoredSource
 from core.value_class import value_class
 

@@ -12,6 +12,7 @@ import logging
 from contextlib import ExitStack
 
 from core.sources.sharepoint.change_detection import ItemChange
+from core.sources.sharepoint.coverage import Coverage, coverage_text
 from core.sources.sharepoint.io import map_files
 from core.sources.sharepoint.io.claimed_files import ClaimedFiles
 from core.sources.sharepoint.io.comparison import gone_items, load_known, wanted_items
@@ -28,7 +29,7 @@ from core.sources.sharepoint.io.storage import CrawlerStorage
 from core.sources.sharepoint.map_rows import FileRow, SharePointRow
 from core.sources.sharepoint.remote_items import SharePointStopped, SharePointUnavailable
 from core.sources.sharepoint.source_types import SharePointType
-from core.sources.sharepoint.step_results import Coverage, DownloadCounts, coverage_text
+from core.sources.sharepoint.step_results import DownloadCounts
 from core.sources.sharepoint.stored_source import StoredSource
 
 log = logging.getLogger("crawler")

@@ -19,71 +19,11 @@ from typing import Self
 
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.disk_files import DiskFile
+from core.sources.sharepoint.io.guarded_folders import NO_FOLDER, GuardedFolders
 from core.sources.sharepoint.local_paths import SUBFOLDERS, LocalPaths
 from core.sources.sharepoint.map_rows import MapRow
 from core.store import folder_lock
 from core.store.private_files import FOLDER_MODE
-
-NO_FOLDER = frozenset({errno.ENOTDIR, errno.ELOOP})
-_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class GuardedFolders:
-    """The folders below a root that exists; they are named by their parts."""
-
-    def __init__(self, root: Path, fixed_depth: int) -> None:
-        """`fixed_depth`: so many folders are never replaced or removed; below, what is in the way of one may be."""
-        self._root = root
-        self._fixed_depth = fixed_depth
-
-    @contextlib.contextmanager
-    def opened(self, parts: tuple[str, ...], *, is_made: bool = False) -> Iterator[int]:
-        """Open a folder; give its descriptor. `is_made`: make it, and those above it, where they are missing."""
-        descriptor = self._open(parts, is_made=is_made)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
-
-    def make(self, parts: tuple[str, ...]) -> None:
-        """Make a folder, and those above it, where they are missing."""
-        os.close(self._open(parts, is_made=True))
-
-    def _open(self, parts: tuple[str, ...], *, is_made: bool = False) -> int:
-        at = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        for depth, name in enumerate(parts):
-            may_clear = is_made and depth >= self._fixed_depth
-            try:
-                inner = self._step(at, name, is_made=is_made, may_clear=may_clear)
-            finally:
-                os.close(at)
-            at = inner
-        return at
-
-    def _step(self, at: int, name: str, *, is_made: bool, may_clear: bool) -> int:
-        try:
-            return os.open(name, _FLAGS, dir_fd=at)
-        except OSError as error:
-            is_in_the_way = error.errno in NO_FOLDER and may_clear
-            if not is_made or not (is_in_the_way or error.errno == errno.ENOENT):
-                raise
-        if is_in_the_way:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=at)
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(name, FOLDER_MODE, dir_fd=at)
-        return os.open(name, _FLAGS, dir_fd=at)
-
-    def remove_empty(self, parts: tuple[str, ...]) -> None:
-        """Remove a folder and those above it, while they are empty; never one of the fixed, or right below."""
-        while len(parts) > self._fixed_depth + 1:
-            try:
-                with self.opened(parts[:-1]) as above:
-                    os.rmdir(parts[-1], dir_fd=above)
-            except OSError:  # not empty, or gone
-                return
-            parts = parts[:-1]
-
 
 INCOMING = ".incoming"
 """Where downloads are until they are whole; on the same file system, so that a rename puts them in place."""
@@ -91,7 +31,7 @@ LOCK_SECONDS = 60.0
 PLACE_TRIES = 5
 
 # O_NONBLOCK: opening a FIFO that nobody writes to would otherwise wait for ever.
-_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NOT_THERE = frozenset({errno.ENOENT, *NO_FOLDER, errno.ENAMETOOLONG})
 _IS_FOLDER = frozenset({errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST})
 
@@ -168,7 +108,7 @@ class MirrorStorage:
         """Open a regular file for reading. Raises OSError for anything else."""
         *folders, name = self._checked(path)
         with self._folders.opened(tuple(folders)) as folder:
-            descriptor = os.open(name, _FILE_FLAGS, dir_fd=folder)
+            descriptor = os.open(name, _FLAGS, dir_fd=folder)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise OSError(errno.EINVAL, "no regular file", str(path))
@@ -198,7 +138,7 @@ class MirrorStorage:
 
         What is in the way goes: a file where a folder is needed, a folder where the file belongs, a symlink.
         """
-        descriptor = os.open(download, _FILE_FLAGS)
+        descriptor = os.open(download, _FLAGS)
         try:
             modified_ns = round(modified_ts * 1_000_000) * 1_000
             os.utime(descriptor, ns=(modified_ns, modified_ns))

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
 
-from core.sources.sharepoint import step_results
+from core.sources.sharepoint.coverage import count_web_parts
 from core.sources.sharepoint.io import map_files
 from core.sources.sharepoint.io.claimed_files import ClaimedFiles
 from core.sources.sharepoint.io.item_values import ItemValues
@@ -195,7 +195,7 @@ class _SourceProcessing:
         return page.html.encode()
 
     def _count_unread(self, web_parts: Mapping[str, int]) -> None:
-        step_results.count_web_parts(self._step.statistics.coverage, web_parts)
+        count_web_parts(self._step.statistics.coverage, web_parts)
 
     def _keep_as_failed(self, row: FileRow, reason: str) -> None:
         """Keep the original where failed files are, and say so in its row."""

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import Self
 
-from core.sources.sharepoint import step_results as coverage_counts
-from core.sources.sharepoint.io import map_files
+from core.sources.sharepoint.coverage import Coverage, count_columns, unread_columns
+from core.sources.sharepoint.io.drive_listing import drive_listing
 from core.sources.sharepoint.io.item_values import ItemValues
 from core.sources.sharepoint.io.row_table import RowTable
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
 from core.sources.sharepoint.list_markdown import export_cells, exported_columns, row_markdown
-from core.sources.sharepoint.listing_memory import ListingMemory, RowsDigest, fingerprint
-from core.sources.sharepoint.map_csv import MapFileDamaged
 from core.sources.sharepoint.map_rows import SharePointRow
 from core.sources.sharepoint.remote_items import ListColumn, RemoteItem, SharePointStopped
 from core.sources.sharepoint.source_types import SharePointType
-from core.sources.sharepoint.step_results import Coverage
 from core.sources.sharepoint.stored_source import StoredSource
-from core.store import private_files
 
 
 @dataclass(slots=True)
@@ -55,7 +49,7 @@ class RemoteListing:
         unread: Sequence[ListColumn] = ()
         if self.source.source_type is SharePointType.LISTS:
             columns = await asyncio.to_thread(site.list_columns, self.source.list_name)
-            self.columns, unread = exported_columns(columns), coverage_counts.unread_columns(columns)
+            self.columns, unread = exported_columns(columns), unread_columns(columns)
         pages = self._pages(site)
         while (page := await asyncio.to_thread(next, pages, None)) is not None:
             if should_stop():
@@ -81,7 +75,7 @@ class RemoteListing:
             (item.row.sharepoint_unique_file_id, item.row.sharepoint_listitem_id, item.values) for item in page
         )
         for item in page:
-            coverage_counts.count_columns(self.coverage, unread, item.values)
+            count_columns(self.coverage, unread, item.values)
 
     def _sized(self, item: RemoteItem) -> SharePointRow:
         """Return the row; the size of a list's row is that of its Markdown, which is what is embedded."""
@@ -90,52 +84,3 @@ class RemoteListing:
         cells = export_cells(self.columns, item.row.sharepoint_listitem_id, item.values)
         markdown = row_markdown([one.title for one in self.columns], cells)
         return replace(item.row, file_size=str(len(markdown.encode())))
-
-
-MEMORY_FILE = "graph_delta.json"
-MOST_MEMORY_BYTES = 100_000
-ROWS_IN_PAGE = 1_000
-
-log = logging.getLogger("crawler")
-
-
-def drive_listing(site: SharePointSite, source: StoredSource, folder: Path) -> Iterator[list[RemoteItem]]:
-    """Yield the files of the library, as `SharePointSite.library` does; `folder` is that of the source."""
-    memory = _read(folder / MEMORY_FILE, fingerprint(source))
-    with RowTable(folder, SharePointRow) as known:
-        is_known = memory is not None and _load(folder, known) == memory.rows
-        state = site.drive_state(source.drive_id, memory.link if memory is not None and is_known else "")
-        if state.is_unchanged:
-            log.info("✅ Nothing has changed since the last listing → %s", source.source_id)
-            rows = iter(known)
-            while page := list(islice(rows, ROWS_IN_PAGE)):
-                yield [RemoteItem(row) for row in page]
-            return
-    digest = RowsDigest()
-    for items in site.library(source.sharepoint_url_part, source.filter):
-        digest.add(item.row for item in items)
-        yield items
-    if state.link:
-        noted = ListingMemory(fingerprint(source), state.link, digest.text())
-        private_files.write(folder / MEMORY_FILE, noted.to_json())
-
-
-def _read(path: Path, source: str) -> ListingMemory | None:
-    """Return what was noted for this configuration of the source."""
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            memory = ListingMemory.from_json(file.read(MOST_MEMORY_BYTES))
-    except OSError:
-        return None
-    return memory if memory is not None and memory.source == source else None
-
-
-def _load(folder: Path, known: RowTable[SharePointRow]) -> str:
-    """Read the last listing and return its digest; empty if it cannot be read."""
-    try:
-        map_files.load(folder / SharePointRow.file_name, known, SharePointRow)
-    except (MapFileDamaged, OSError):
-        return ""
-    digest = RowsDigest()
-    digest.add(known)
-    return digest.text()

@@ -16,13 +16,13 @@ from core.sources.io.domain_overview import DomainOverview, SourceOverview
 from core.sources.io.item_counts import ItemCounts
 from core.sources.io.source_store import IF_RIGHT
 from core.urls.secrets import redact
+from workers.web.crawler_models import CrawlerRequest
 from workers.web.dashboard.pages import Done, PageTable
 from workers.web.dashboard.views.domains import domain_state, is_paused
 from workers.web.errors import ApiError, as_conflict
 from workers.web.job_models import DomainJobs
 from workers.web.models import DomainId, RequestModel, SourceName
 from workers.web.routes import crawler, domain_control, domains
-from workers.web.routes.crawler import CrawlerRequest
 from workers.web.routes.domain_control import ApproveRequest, DomainRequest
 from workers.web.routes.domains import OneDomainRequest, RemoveDomainRequest
 from workers.web.routes.reports import archive_of

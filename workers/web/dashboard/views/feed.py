@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 from pydantic import Field
 
-from core.feeds.feed_state import DAYS_KEPT
+from core.feeds.daily_counts import DAYS_KEPT
 from workers.web.dashboard.feed_texts import BADGES, days_of, poll_sentence
 from workers.web.dashboard.formats import host
 from workers.web.dashboard.pages import Done, PageTable

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from core.runs.io.run_list import RunList, RunLookup
+from core.runs.io.run_list import RunList
+from core.runs.io.run_lookup import RunLookup
 from core.runs.run import COUNTERS, RunKind, RunStatus
 from core.sources.io.source_store import IF_RIGHT
 from core.urls.secrets import redact

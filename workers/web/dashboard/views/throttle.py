@@ -8,7 +8,7 @@ from pydantic import Field
 
 from workers.web.dashboard.pages import Done, PageTable
 from workers.web.models import NoParameters, RequestModel
-from workers.web.routes import pace
+from workers.web.routes import pace, throttle
 from workers.web.routes.pace import SetHostRequest
 from workers.web.routing import Call
 
@@ -26,7 +26,7 @@ class PaceForm(RequestModel):
 @ROUTES.page("/throttle", "Throttle", "throttle.html")
 async def show_throttle(call: Call, _: NoParameters) -> dict[str, Any]:
     """Show what we wait for."""
-    found = await pace.show_throttle(call, NoParameters())
+    found = await throttle.show_throttle(call, NoParameters())
     options = (await pace.list_options(call, NoParameters())).options
     settings = call.settings
     return {

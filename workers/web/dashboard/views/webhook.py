@@ -10,8 +10,9 @@ from workers.web.dashboard.pages import Done, PageTable
 from workers.web.dashboard.webhook_texts import receiver_of
 from workers.web.errors import ApiError
 from workers.web.models import RequestModel
-from workers.web.routes import webhooks
-from workers.web.routes.webhooks import DeadLettersRequest, EventId, ReplayRequest, WebhookId, WebhookRequest
+from workers.web.routes import webhook_delivery, webhooks
+from workers.web.routes.webhook_delivery import DeadLettersRequest, EventId, ReplayRequest
+from workers.web.routes.webhooks import WebhookId, WebhookRequest
 from workers.web.routing import Call
 
 ROUTES = PageTable()
@@ -23,7 +24,7 @@ MOST_BODY_CHARS = 2_000
 async def show_webhook(call: Call, asked: WebhookRequest) -> dict[str, Any]:
     """Show a webhook and its newest dead letters."""
     webhook = await webhooks.show(call, asked)
-    dead = await webhooks.list_dead(call, DeadLettersRequest(id=asked.id, limit=MOST_DEAD))
+    dead = await webhook_delivery.list_dead(call, DeadLettersRequest(id=asked.id, limit=MOST_DEAD))
     receiver = webhook_texts.receiver_of(webhook.url)
     return {
         "title": receiver,
@@ -52,7 +53,7 @@ class ReplayForm(RequestModel):
 @ROUTES.action("/webhooks/{id}/test", "Send a test message.")
 async def test(call: Call, asked: WebhookRequest) -> Done:
     """Send a test message."""
-    answer = await webhooks.test(call, asked)
+    answer = await webhook_delivery.test(call, asked)
     if not answer.is_taken:
         message = f"The receiver did not take the test message: {answer.reason}"
         raise ApiError(409, "not_taken", message, "Only an answer of 2xx counts as taken.")
@@ -75,21 +76,21 @@ async def resume(call: Call, asked: WebhookRequest) -> Done:
 @ROUTES.action("/webhooks/{id}/skip", "Give up the first event that waits.")
 async def skip(call: Call, asked: WebhookRequest) -> Done:
     """Give up the first event that waits."""
-    event_id = (await webhooks.skip(call, asked)).event_id
+    event_id = (await webhook_delivery.skip(call, asked)).event_id
     return Done(f"The event {event_id} is given up; it is among the dead letters." if event_id else "Nothing waits.")
 
 
 @ROUTES.action("/webhooks/{id}/replay", "Deliver events once more.")
 async def replay(call: Call, asked: ReplayForm) -> Done:
     """Deliver everything from an event on once more."""
-    answer = await webhooks.replay(call, ReplayRequest(id=asked.id, from_id=asked.from_id))
+    answer = await webhook_delivery.replay(call, ReplayRequest(id=asked.id, from_id=asked.from_id))
     return Done(f"The events from {answer.from_id} on are delivered once more, before what waits.")
 
 
 @ROUTES.action("/webhooks/{id}/replay_dead", "Deliver the dead letters once more.")
 async def replay_dead(call: Call, asked: WebhookRequest) -> Done:
     """Deliver the dead letters once more."""
-    count = (await webhooks.replay(call, ReplayRequest(id=asked.id))).dead_letters
+    count = (await webhook_delivery.replay(call, ReplayRequest(id=asked.id))).dead_letters
     if count < 2:
         return Done("One dead letter is delivered once more." if count else "There are no dead letters.")
     return Done(f"{count:,} dead letters are delivered once more.")
