@@ -75,8 +75,9 @@ async def list_failures(call: Call, asked: FailuresRequest) -> FailuresAnswer:
     page = await failures.page(wanted, asked.limit, asked.offset)
     end = asked.offset + asked.limit
     answers = [FailureAnswer.model_validate({"uid": one.uid, **one.to_json()}) for one in page.failures]
+    next_offset = end if page.matching > end else None
     counts = {"codes": dict(page.codes), "hosts": dict(page.hosts)}
-    return FailuresAnswer.copied(page, **counts, failures=answers, next_offset=end if page.matching > end else None)
+    return FailuresAnswer.copied(page, failures=answers, next_offset=next_offset, **counts)
 
 
 @ROUTES.add("POST", "/api/failures/retry", "Try a failed link again, or all of a code or of a host.", fields_in="body")
