@@ -37,7 +37,7 @@ def running(settings: Settings, processes: UpProcesses, stop: StopRequest, patie
     if not asyncio.run(_wants_sample(settings, stop, patient)):
         yield
         return
-    base = sample.read_url(settings)
+    base = sample.ADDRESS.read(settings)
     port = embedded.free_port(int(base.rstrip("/").rpartition(":")[2]) if base else SAMPLE_PORT)
     seconds = settings.sample_change_seconds
     changes = ["--change-every", str(seconds)] if seconds else []
@@ -45,7 +45,7 @@ def running(settings: Settings, processes: UpProcesses, stop: StopRequest, patie
     site = processes.start(command, stdout=subprocess.DEVNULL)
     if wait_until_open(port, stop):
         log.info("🗞️ Serving the sample site → http://127.0.0.1:%d/", port)
-    sample.write_url(settings, f"http://127.0.0.1:{port}")
+    sample.ADDRESS.write(settings, f"http://127.0.0.1:{port}")
     asyncio.run(_subscribe(settings, stop))
     done = threading.Event()
     threading.Thread(target=_close_when_removed, args=(settings, processes, site, done), daemon=True).start()
@@ -71,13 +71,13 @@ async def _wants_sample(settings: Settings, stop: StopRequest, patient: bool) ->
         await SubscriptionSync(client, subscriptions, settings).refresh()
         wanted = all(category.startswith(SAMPLE_PREFIX) for category in await subscriptions.by_category())
     if not wanted:
-        sample.remove_url(settings)
+        sample.ADDRESS.remove(settings)
     return wanted
 
 
 async def _subscribe(settings: Settings, stop: StopRequest) -> None:
     async with _open_subscriptions(settings, stop) as (client, subscriptions):
-        base = sample.read_url(settings)
+        base = sample.ADDRESS.read(settings)
         # After kill -9 of `up` the ingestor may have met the closed site, and would leave it alone for ten minutes.
         await Robots(client, Keys.of(settings), settings.user_agent).forget(base)
         await subscriptions.sync(SAMPLE_ORIGIN, sample_site.feeds(base))
@@ -97,7 +97,7 @@ def _close_when_removed(settings: Settings, processes: UpProcesses, site: Proces
     while not done.wait(WATCH_SECONDS):
         with contextlib.suppress(RedisError, OSError):  # the workers report a server that is gone
             if not asyncio.run(_has_sample(settings)):
-                sample.remove_url(settings)
+                sample.ADDRESS.remove(settings)
                 processes.end(site)
                 log.info("👋 The sample site is closed")
                 return

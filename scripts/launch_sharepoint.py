@@ -35,10 +35,10 @@ def running(
     settings: Settings, processes: UpProcesses, stop: StopRequest, *, is_wanted: bool, is_patient: bool
 ) -> Iterator[None]:
     """Serve the sample, if it is wanted or there already. Patient: wait for a Redis server that does not answer."""
-    before = sample_server.read_url(settings)
+    before = sample_server.ADDRESS.read(settings)
     is_there = bool(before) and DomainFolders(settings.persistent_storage_path).path(DOMAIN_ID).exists()
     if not is_wanted and not is_there:
-        sample_server.remove_url(settings)
+        sample_server.ADDRESS.remove(settings)
         yield
         return
     # The port of last time: the addresses of the items have it.
@@ -47,7 +47,7 @@ def running(
     processes.start([sys.executable, "-m", "scripts.sample_sharepoint", "--port", str(port)], stdout=subprocess.DEVNULL)
     if wait_until_open(port, stop):
         log.info("🗄️ Serving the sample SharePoint → %s%s", origin, harbour.SITE)
-    sample_server.write_url(settings, origin)
+    sample_server.ADDRESS.write(settings, origin)
     if not is_there or origin != before:
         asyncio.run(_add(settings, stop, origin, is_patient))
     yield

@@ -41,7 +41,7 @@ def take() -> int:
 
 def for_up(folder: Path) -> dict[str, str]:
     """Return the environment of an `up` with ports of its own; the sample site finds its one in `folder`."""
-    place = folder / sample.URL_FILE
+    place = folder / sample.ADDRESS.name
     if not place.exists():
         place.write_text(f"http://127.0.0.1:{take()}\n")
     return {"EMBEDDED_REDIS_PORT": str(take()), "API_BIND": f"127.0.0.1:{take()}"}

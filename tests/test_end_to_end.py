@@ -108,7 +108,7 @@ class FirstRun:
 
     def __init__(self, freshet: Freshet) -> None:
         self.freshet = freshet
-        (freshet.folder / sample.URL_FILE).unlink()  # on an empty machine `up` looks for a port itself
+        (freshet.folder / sample.ADDRESS.name).unlink()  # on an empty machine `up` looks for a port itself
         self.once = freshet.run("scripts.launch", "--once")
         self.running = freshet.start()
         self.running.until(lambda: "Embedded Redis" in self.running.log)

@@ -52,7 +52,7 @@ def sample() -> Iterator[SampleServer]:
 def test_sample_is_read_without_an_account(sample: SampleServer, tmp_path: Path) -> None:
     """With its address in the folder, the sample's files, rows and pages are listed by settings that allow nothing."""
     settings = Settings(persistent_storage_path=tmp_path, sharepoint_access_token=SecretStr("the real one"))
-    sample_server.write_url(settings, sample.server.origin)
+    sample_server.ADDRESS.write(settings, sample.server.origin)
     site = SharePointSite.open(settings, sample.site_url)
     files = [item for page in site.library(harbour.LIBRARY_PATH) for item in page]
     rows = [item for page in site.list_items(harbour.LIST_NAME, "") for item in page]
@@ -69,7 +69,7 @@ def test_sample_is_read_without_an_account(sample: SampleServer, tmp_path: Path)
 def test_another_server_on_loopback_is_not_the_sample(sample: SampleServer, tmp_path: Path) -> None:
     """Only the address in the folder is allowed; without it the sample is a private host like any other."""
     settings = Settings(persistent_storage_path=tmp_path, sharepoint_access_token=SecretStr("the real one"))
-    sample_server.write_url(settings, "http://127.0.0.1:9")
+    sample_server.ADDRESS.write(settings, "http://127.0.0.1:9")
     asked = len(sample.requests)
     with pytest.raises(SharePointUnavailable, match="FETCH_ALLOWED_HOSTS"):
         next(iter(SharePointSite.open(settings, sample.site_url).library(harbour.LIBRARY_PATH)))
@@ -85,7 +85,7 @@ class Checkout:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / "feeds.toml").write_text('[categories]\nmine = ["http://127.0.0.1:9/feed"]\n')
-        (folder / sample_server.URL_FILE).write_text(f"http://127.0.0.1:{ports.take()}\n")
+        (folder / sample_server.ADDRESS.name).write_text(f"http://127.0.0.1:{ports.take()}\n")
         self.environment = (
             {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG", "PYTHONPATH"}}
             | {"PERSISTENT_STORAGE_PATH": str(folder), "FEEDS_FILE": str(folder / "feeds.toml"), "EMBEDDER": "none"}

@@ -7,28 +7,13 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from core.runtime.address_file import AddressFile
 from core.settings import Settings
 
-URL_FILE = "sample.url"
-
-
-def write_url(settings: Settings, url: str) -> None:
-    """Write the address of the sample site."""
-    (settings.persistent_storage_path / URL_FILE).write_text(url + "\n", encoding="utf-8")
-
-
-def read_url(settings: Settings) -> str:
-    """Return the sample site's address; empty when there is none."""
-    path = settings.persistent_storage_path / URL_FILE
-    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
-
-
-def remove_url(settings: Settings) -> None:
-    """Remove the address: the sample site has stopped."""
-    (settings.persistent_storage_path / URL_FILE).unlink(missing_ok=True)
+ADDRESS = AddressFile("sample.url")
 
 
 def hosts(settings: Settings) -> tuple[str, ...]:
     """Return `host:port` of the sample site, or nothing."""
-    url = read_url(settings)
+    url = ADDRESS.read(settings)
     return (urlsplit(url).netloc,) if url else ()
