@@ -1,4 +1,7 @@
-"""Derive the health of a feed: one word, why nothing new comes from it, and why it is polled when it is."""
+"""Derive the health of a feed: one word, why nothing new comes from it, and why it is polled when it is.
+
+`feed_json` is all of it as plain values, for `freshet feeds health --json` and the API.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +50,25 @@ _HEALTH = {
 }
 
 
+@value_class
+class FeedPace:
+    """What was set for a feed, and the pace of its host."""
+
+    option: PaceOption
+    host: HostPace | None
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as plain values; an option of None was not set, `gap_set_for` None is the gap of the settings."""
+        host = self.host
+        return {
+            "set_interval_seconds": self.option.interval_seconds,
+            "set_gap_seconds": self.option.gap_seconds,
+            "gap_seconds": host.gap_seconds if host else None,
+            "gap_set_for": str(host.set_for) if host and host.set_for else None,
+            "parallel": host.parallel if host else None,
+        }
+
+
 def health_of(status: FeedStatus, last_new_ts: float, now: float) -> FeedHealth:
     """Return how a feed with this status is, that had its last new entry then."""
     if status is FeedStatus.OK:
@@ -89,25 +111,6 @@ def why_then(state: FeedState) -> str:
     if reason.startswith("retired"):
         return "its publisher has retired it"
     return _REASONS.get(reason, reason or "it is new")
-
-
-@value_class
-class FeedPace:
-    """What was set for a feed, and the pace of its host."""
-
-    option: PaceOption
-    host: HostPace | None
-
-    def to_json(self) -> dict[str, object]:
-        """Return it as plain values; an option of None was not set, `gap_set_for` None is the gap of the settings."""
-        host = self.host
-        return {
-            "set_interval_seconds": self.option.interval_seconds,
-            "set_gap_seconds": self.option.gap_seconds,
-            "gap_seconds": host.gap_seconds if host else None,
-            "gap_set_for": str(host.set_for) if host and host.set_for else None,
-            "parallel": host.parallel if host else None,
-        }
 
 
 def feed_json(

@@ -1,4 +1,4 @@
-"""The record of a webhook: its URL, its filter, and how far its deliveries are.
+"""The record of a webhook: its URL, its filter, and how far its deliveries are; in its hash, and as people see it.
 
 `webhook_filter` says which events it wants, `webhook_attempts` when a failed delivery is tried again,
 `webhook_message` what is sent.
@@ -91,6 +91,20 @@ class Webhook:
         return (self.secret, self.old_secret) if self.old_secret and now < self.old_secret_until_ts else (self.secret,)
 
 
+@value_class
+class QueueSizes:
+    """How many events wait."""
+
+    pending: int = 0
+    replay: int = 0
+    dead: int = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many are still to be delivered."""
+        return self.pending + self.replay
+
+
 # ── the hash, field by field ──
 
 _EVENT_ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
@@ -135,18 +149,7 @@ def to_text(value: object) -> str:
     return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
-@value_class
-class QueueSizes:
-    """How many events wait."""
-
-    pending: int = 0
-    replay: int = 0
-    dead: int = 0
-
-    @property
-    def waiting(self) -> int:
-        """How many are still to be delivered."""
-        return self.pending + self.replay
+# ── as people see it ──
 
 
 def webhook_json(webhook: Webhook, sizes: QueueSizes, now: float) -> dict[str, object]:

@@ -21,6 +21,8 @@ from core.store import connect
 from core.store.commit import Leases
 from core.store.connect import Client
 
+AT_ONCE = 1_000
+
 
 class RunSteps:
     """Reads and changes runs for someone who asks."""
@@ -101,9 +103,25 @@ class RunSteps:
         return reply
 
     async def make_due(self, run: Run, failed: Sequence[FailedItem]) -> int:
-        """Make failed items due; they are counted when they are visited again, and not twice."""
-        now = await connect.now(self._client)
-        return await make_failed_due(self._settings, self._client, self._keys, run, failed, now)
+        """Make failed items of a run due; return how many there still are."""
+        client, keys, now = self._client, self._keys, await connect.now(self._client)
+        names = [one.item_id for one in failed]
+        if run.kind is RunKind.INGEST:  # a second poll is another poll, and counts as one
+            await FeedStore(client, keys, Ttls.of(self._settings)).make_due([one.url for one in failed])
+            return len(failed)
+        if run.kind is RunKind.CANONICAL:
+            await FailedLinks(client, keys).retry(names, now)
+            return len(failed)
+        due, count = DueItems(client, keys), 0
+        for start in range(0, len(names), AT_ONCE):
+            some = names[start : start + AT_ONCE]
+            known = [item_id for item_id, is_known in zip(some, await due.make_due(some, now), strict=True) if is_known]
+            count += len(known)
+            if run.kind is RunKind.REINDEX:
+                await self.reindex_items().add(run, known, now, are_known=True)
+        if count:  # visited again, they are counted again
+            await self.store.uncount_failed(run.id, count)
+        return count
 
     def reindex_items(self) -> ReindexItems:
         """Return what knows the items that reindexes have left."""
@@ -128,29 +146,3 @@ class RunSteps:
         ]
         await self.store.count_jobs(run.id, len(jobs))
         await send_jobs(self._settings, jobs)
-
-
-AT_ONCE = 1_000
-
-
-async def make_failed_due(
-    settings: Settings, client: Client, keys: Keys, run: Run, failed: Sequence[FailedItem], now: float
-) -> int:
-    """Make failed items of a run due; return how many there still are."""
-    names = [one.item_id for one in failed]
-    if run.kind is RunKind.INGEST:  # a second poll is another poll, and counts as one
-        await FeedStore(client, keys, Ttls.of(settings)).make_due([one.url for one in failed])
-        return len(failed)
-    if run.kind is RunKind.CANONICAL:
-        await FailedLinks(client, keys).retry(names, now)
-        return len(failed)
-    due, count = DueItems(client, keys), 0
-    for start in range(0, len(names), AT_ONCE):
-        some = names[start : start + AT_ONCE]
-        known = [item_id for item_id, is_known in zip(some, await due.make_due(some, now), strict=True) if is_known]
-        count += len(known)
-        if run.kind is RunKind.REINDEX:
-            await ReindexItems(client, keys, Leases(client, keys)).add(run, known, now, are_known=True)
-    if count:  # visited again, they are counted again
-        await RunStore(client, keys).uncount_failed(run.id, count)
-    return count

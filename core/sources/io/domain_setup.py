@@ -1,5 +1,7 @@
-"""Add a domain to the store: save it, sign and register its sources, and remove those that it no longer has; or remove
-it."""
+"""Add a domain to the store, or remove it.
+
+Adding saves it, signs and registers its sources, and removes those that it no longer has.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,7 @@ async def add_domain(
     _refuse_settings(settings, domain)
     if before and file_digest is None:
         domain = _with_known_store(domain, before)
-    permit = _signed if is_own_command else permitted
+    permit = _signed if is_own_command else _permitted
     sources = [
         await permit(settings, SourceStore(client, keys), record) for record in domain.sources(settings.github_web_url)
     ]
@@ -114,6 +116,22 @@ async def remove_domain(
     return forgetter.counts
 
 
+async def read_quick(settings: Settings, client: Client, keys: Keys, word: str, domain_id: str = "") -> Domain:
+    """Return the domain that a word names; raise DomainFileError, a sentence, if it cannot be one.
+
+    No file is read for it, and whether a folder is there is only told of those that may be read.
+    """
+    domain = parse_quick(word, "/", web_url=settings.github_web_url)
+    if domain_id:
+        domain = renamed(domain, domain_id)
+    for record in domain.sources(settings.github_web_url):
+        await _permitted(settings, SourceStore(client, keys), record)
+    for _, source in domain.models():
+        if problem := source.problem():
+            raise DomainFileError(problem)
+    return domain
+
+
 def _write_file(settings: Settings, domain: Domain) -> str:
     """Write the domain.json of a domain and return its digest; a disk that cannot be written is a warning."""
     folders = DomainFolders(settings.persistent_storage_path)
@@ -133,6 +151,15 @@ def _with_known_store(domain: Domain, before: StoredDomain) -> Domain:
     return domain.model_copy(update={"vector_store_id": known.id})
 
 
+def _refuse_another(domain: Domain, before: StoredDomain, derived_from: str) -> None:
+    known, new = json.loads(before.config or "{}"), json.loads(domain.model_dump_json())
+    if any(known.get(name, []) != new[name] for name in domain.source_fields()):
+        raise DomainFileError(
+            f"There is another domain {domain.id} ({before.name}). "
+            f"Give this one a name: python -m scripts.domain add {derived_from} --id NAME"
+        )
+
+
 def _refuse_settings(settings: Settings, domain: Domain) -> None:
     for name in domain.source_fields():
         for at, model in enumerate(getattr(domain, name)):
@@ -144,7 +171,7 @@ async def _signed(settings: Settings, _: SourceStore, record: SourceRecord) -> S
     return read_permission.sign_source(settings, record) if source_class(record.kind).needs_signature else record
 
 
-async def permitted(settings: Settings, store: SourceStore, record: SourceRecord) -> SourceRecord:
+async def _permitted(settings: Settings, store: SourceStore, record: SourceRecord) -> SourceRecord:
     """Return the record if it may be read without a new signature; raise DomainFileError if not."""
     if not source_class(record.kind).needs_signature:
         return record
@@ -160,28 +187,3 @@ async def permitted(settings: Settings, store: SourceStore, record: SourceRecord
             f" {record.domain}."
         )
     return record
-
-
-def _refuse_another(domain: Domain, before: StoredDomain, derived_from: str) -> None:
-    known, new = json.loads(before.config or "{}"), json.loads(domain.model_dump_json())
-    if any(known.get(name, []) != new[name] for name in domain.source_fields()):
-        raise DomainFileError(
-            f"There is another domain {domain.id} ({before.name}). "
-            f"Give this one a name: python -m scripts.domain add {derived_from} --id NAME"
-        )
-
-
-async def read_quick(settings: Settings, client: Client, keys: Keys, word: str, domain_id: str = "") -> Domain:
-    """Return the domain that a word names; raise DomainFileError, a sentence, if it cannot be one.
-
-    No file is read for it, and whether a folder is there is only told of those that may be read.
-    """
-    domain = parse_quick(word, "/", web_url=settings.github_web_url)
-    if domain_id:
-        domain = renamed(domain, domain_id)
-    for record in domain.sources(settings.github_web_url):
-        await permitted(settings, SourceStore(client, keys), record)
-    for _, source in domain.models():
-        if problem := source.problem():
-            raise DomainFileError(problem)
-    return domain

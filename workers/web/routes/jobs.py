@@ -48,6 +48,12 @@ class FailedListRequest(FailedRequest):
     limit: Limit = 1000
 
 
+class KindRequest(RequestModel):
+    """All runs of a kind."""
+
+    kind: RunKind
+
+
 @ROUTES.add("GET", "/v2/jobs", "The last runs, newest first.")
 async def list_jobs(call: StoreCall, asked: JobsRequest) -> JobPage:
     """Return jobs, newest first."""
@@ -75,7 +81,7 @@ async def show_log(call: StoreCall, asked: JobRequest) -> JobLog:
 async def list_failed(call: StoreCall, asked: FailedListRequest) -> FailedJobItems:
     """Return items that failed."""
     run, now = await _require(call, asked.id), await call.now()
-    failed_since = await since_ts(call, asked.since)
+    failed_since = await _since_ts(call, asked.since)
     items = await call.context.runs.all_failed_items(run, now, code=asked.code, since_ts=failed_since, most=asked.limit)
     return FailedJobItems(id=asked.id, items=[FailedJobItem.of(item) for item in items])
 
@@ -91,15 +97,6 @@ async def follow_job(call: Call, asked: JobRequest) -> web.StreamResponse:
     """Send the progress of a job until its end."""
     await _require(call, asked.id)
     return await stream_jobs(call, [asked.id])
-
-
-async def _require(call: StoreCall, job_id: str) -> Run:
-    return await call.context.runs.require(job_id, await call.now())
-
-
-async def since_ts(call: StoreCall, word: str | None) -> float | None:
-    """Return the point in time that a request names, if it names one."""
-    return None if word is None else time_parsing.parse_moment(word, await call.now())
 
 
 @ROUTES.add(
@@ -128,16 +125,10 @@ async def cancel_job(call: StoreCall, asked: JobRequest) -> Job:
 @ROUTES.add("POST", "/v2/jobs/{id}/retry", "Visit the failed items of a run again.", is_destructive=True)
 async def retry_job(call: Call, asked: FailedRequest) -> RetryAnswer:
     """Visit failed items again."""
-    failed_since = await since_ts(call, asked.since)
+    failed_since = await _since_ts(call, asked.since)
     with as_conflict():
         result = await call.services.run_control.retry(asked.id, code=asked.code, since_ts=failed_since)
     return RetryAnswer(job=Job.of(result.run), items=result.items)
-
-
-class KindRequest(RequestModel):
-    """All runs of a kind."""
-
-    kind: RunKind
 
 
 @ROUTES.add(
@@ -158,6 +149,15 @@ async def resume_kind(call: Call, asked: KindRequest) -> JobPage:
     with as_conflict():
         runs = await call.services.run_control.resume_kind(asked.kind)
     return JobPage(jobs=[Job.of(run) for run in runs], next_offset=None)
+
+
+async def _since_ts(call: StoreCall, word: str | None) -> float | None:
+    """Return the point in time that a request names, if it names one."""
+    return None if word is None else time_parsing.parse_moment(word, await call.now())
+
+
+async def _require(call: StoreCall, job_id: str) -> Run:
+    return await call.context.runs.require(job_id, await call.now())
 
 
 async def _changed(change: Callable[[str], Awaitable[Run]], asked: JobRequest) -> Job:
