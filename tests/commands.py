@@ -47,6 +47,15 @@ async def run(settings: Settings, *command: str, cwd: Path = ROOT, **more: str) 
     )
 
 
+async def refused(settings: Settings, sentence: str, *command: str) -> str:
+    """Run a script that cannot do what it is asked: exit code 2, and one line with this sentence, which is returned."""
+    done = await run(settings, *command)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
 async def everything(client: connect.Client) -> dict[str, object]:
     """All keys with their content, to see that nothing was written."""
     readers: dict[Any, Any] = {

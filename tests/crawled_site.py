@@ -37,6 +37,25 @@ async def add_site(context: Context, root: str, domain_id: str = "docs", **optio
         await context.registrar.register([ref], Listing(config.sid), now)
 
 
+class StoredItems:
+    """What the store knows of the items of a source, by the names that they have there."""
+
+    context: Context
+
+    def id(self, name: str) -> str:
+        raise NotImplementedError
+
+    async def item(self, name: str) -> dict[str, str]:
+        return await self.context.client.hgetall(self.context.keys.item(self.id(name)))
+
+    async def text(self, name: str) -> str:
+        return await self.context.client.hget(self.context.keys.document(self.id(name)), "markdown") or ""
+
+    async def events(self, kind: str) -> list[dict[str, str]]:
+        found = await self.context.client.xrange(self.context.keys.events)
+        return [fields for _, fields in found if fields["type"] == kind]
+
+
 async def item(context: Context, url: str) -> dict[str, str]:
     return await context.client.hgetall(context.keys.item(item_id(url)))
 

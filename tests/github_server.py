@@ -175,10 +175,6 @@ class GithubServer:
         """The raw host still has this version of `branch/path`."""
         self._repo.raw_cache[path] = content
 
-    def forget_blob(self, name: str) -> None:
-        """Nothing points at it any more, and it was collected."""
-        del self._repo.blobs[name]
-
     def truncate_above(self, entries: int) -> None:
         """Recursive trees have no more entries than this."""
         self._most_entries = entries

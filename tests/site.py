@@ -34,6 +34,12 @@ class Site:
         self._etags[path] = etag
         self.web.on(path, Document(raw(body), etag=etag))
 
+    def three_pages(self) -> None:
+        """A root and the two pages that it links to."""
+        self.page("/", links=["/a", "/b"])
+        self.page("/a")
+        self.page("/b")
+
     def etag(self, path: str) -> str:
         """The validator of a page as it is served now."""
         return self._etags[path]

@@ -129,9 +129,7 @@ async def test_orphan_is_removed_when_nothing_leads_to_it(settings: Settings, si
 
 async def test_site_down_for_a_day_loses_nothing(settings: Settings, site: Site) -> None:
     """Errors, and even 404 everywhere, keep every text while the root fails too."""
-    site.page("/", links=["/a", "/b"])
-    site.page("/a")
-    site.page("/b")
+    site.three_pages()
     async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
@@ -332,9 +330,7 @@ async def test_page_of_two_sources_goes_with_the_last(settings: Settings, site: 
 
 async def test_narrower_scope_lets_go_of_what_it_had(settings: Settings, site: Site) -> None:
     """A page that the new configuration excludes leaves the source at the next crawl, though it is still linked."""
-    site.page("/", links=["/a", "/b"])
-    site.page("/a")
-    site.page("/b")
+    site.three_pages()
     async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)

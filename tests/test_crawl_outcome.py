@@ -71,9 +71,7 @@ async def test_counts_of_a_folder_add_up(settings: Settings, adopted: None, tmp_
 
 async def test_counts_of_orphans_add_up(settings: Settings, site: Site) -> None:
     """A page that answered and that nothing leads to any more was known, is gone, and is counted once."""
-    site.page("/", links=["/a", "/b"])
-    site.page("/a")
-    site.page("/b")
+    site.three_pages()
     async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
@@ -86,9 +84,7 @@ async def test_counts_of_orphans_add_up(settings: Settings, site: Site) -> None:
 
 async def test_counts_of_failing_orphans_add_up(settings: Settings, site: Site) -> None:
     """The same for one that failed in the very run that found nothing leading to it: no count is below zero."""
-    site.page("/", links=["/a", "/b"])
-    site.page("/a")
-    site.page("/b")
+    site.three_pages()
     async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
@@ -221,9 +217,7 @@ async def test_full_source_is_told(
 
 async def test_tombstones_take_no_place(settings: Settings, site: Site) -> None:
     """A page that is gone makes room for a new one."""
-    site.page("/", links=["/a", "/b"])
-    site.page("/a")
-    site.page("/b")
+    site.three_pages()
     async with crawl_context(settings) as context:
         await add_site(context, site.url("/"), max_pages=3)
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
@@ -249,9 +243,7 @@ async def test_excluded_page_is_out_of_scope_and_not_gone(
     settings: Settings, site: Site, redis: Client, keys: Keys
 ) -> None:
     """A page that a new `exclude` shuts out says so, leaves search, is never due again, and is forgotten in the end."""
-    site.page("/", links=["/a", "/b"])
-    site.page("/a")
-    site.page("/b")
+    site.three_pages()
     async with crawl_context(settings) as context:
         await add_site(context, site.url("/"))
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
@@ -318,9 +310,7 @@ async def test_full_mode_counts_as_changed_what_differs(
     settings: Settings, adopted: None, site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Everything is read anew, and the table says of what is equal that it is unchanged."""
-    site.page("/", links=["/a", "/b"])
-    site.page("/a")
-    site.page("/b")
+    site.three_pages()
     await domain.add(site.url(), "docs")
     await domain_crawl.crawl("docs")
     site.page("/b", "Corrected.")

@@ -33,15 +33,15 @@ from core.store import connect
 from core.store.clock import ServerClock
 from core.urls.file_paths import file_identity
 from tests import files
-from tests.crawled_site import counts, crawl_context
+from tests.crawled_site import StoredItems, counts, crawl_context
+from tests.site import FILLER
 from tests.test_registrar import content
 
 SID = "papers.shelf"
 OLD = 1_600_000_000
-FILLER = "The gauge reads the height of the river every ten minutes and sends it to the office down the valley. " * 3
 
 
-class Shelf:
+class Shelf(StoredItems):
     """A folder with verbs; every write is older than what counts as young."""
 
     def __init__(self, root: Path, context: Context) -> None:
@@ -60,16 +60,6 @@ class Shelf:
 
     def id(self, name: str) -> str:
         return ids.item_id("file", file_identity(str(self.root / name)).normalised)
-
-    async def item(self, name: str) -> dict[str, str]:
-        return await self.context.client.hgetall(self.context.keys.item(self.id(name)))
-
-    async def text(self, name: str) -> str:
-        return await self.context.client.hget(self.context.keys.document(self.id(name)), "markdown") or ""
-
-    async def events(self, kind: str) -> list[dict[str, str]]:
-        found = await self.context.client.xrange(self.context.keys.events)
-        return [fields for _, fields in found if fields["type"] == kind]
 
     async def crawl(self, mode: CrawlMode = CrawlMode.INCREMENTAL, **more: Any) -> dict[str, str]:
         return dict(await crawl_source(self.context, SID, mode, **more))

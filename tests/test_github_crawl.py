@@ -16,16 +16,16 @@ from core.sources.io.domain_file import parse_domain
 from core.store import connect
 from core.urls.normalise import normalise_url
 from tests import files
-from tests.crawled_site import counts, crawl_context
+from tests.crawled_site import StoredItems, counts, crawl_context
 from tests.github_server import GithubServer, sha
+from tests.site import FILLER
 from tests.test_registrar import content
 
 SID = "code.repo"
 TOKEN = "ghp_canary_never_stored"
-FILLER = "The gauge reads the height of the river every ten minutes and sends it to the office down the valley. " * 3
 
 
-class Repository:
+class Repository(StoredItems):
     """A repository on a hub, and what the store knows of it."""
 
     def __init__(self, hub: GithubServer, context: Context) -> None:
@@ -39,16 +39,6 @@ class Repository:
 
     def put(self, name: str, text: str) -> None:
         self.hub.file(name, words(text))
-
-    async def item(self, name: str) -> dict[str, str]:
-        return await self.context.client.hgetall(self.context.keys.item(self.id(name)))
-
-    async def text(self, name: str) -> str:
-        return await self.context.client.hget(self.context.keys.document(self.id(name)), "markdown") or ""
-
-    async def events(self, kind: str) -> list[dict[str, str]]:
-        found = await self.context.client.xrange(self.context.keys.events)
-        return [fields for _, fields in found if fields["type"] == kind]
 
     async def crawl(self, mode: CrawlMode = CrawlMode.INCREMENTAL) -> dict[str, str]:
         """A pass; requests and quota are counted from its start."""

@@ -167,9 +167,7 @@ async def test_page_metadata_is_corrected_while_the_text_stays(
 
 async def test_full_mode_counts_what_differs(context: Context, site: Site) -> None:
     """Everything is read anew, and only what changed is counted so."""
-    site.page("/", links=["/a", "/b"])
-    site.page("/a")
-    site.page("/b")
+    site.three_pages()
     await add_site(context, site.url("/"))
     await crawl_source(context, SID, CrawlMode.INCREMENTAL)
     site.page("/b", "Rewritten.")
