@@ -21,8 +21,8 @@ from bench.harness import measured, serving, spending
 from core import ids
 from core.keys import Keys
 from core.pages.extraction_result import EXTRACTOR_VERSION
+from core.registry.blank_record import blank_record
 from core.registry.io.due import DueItems, HostShares
-from core.registry.record import blank_record
 from core.settings import Settings
 from core.sources.io.domain_file import parse_domain
 from core.store import connect, embedded

@@ -11,7 +11,8 @@ from core.models import Document, Failed, Fetched, Hop
 from core.registry import decide, outcomes
 from core.registry.decide import NO_CONTEXT, Decision, RecheckPolicy, TextAction, VisitContext, VisitResult
 from core.registry.outcomes import Broken, Changed, Excluded, Missing, Moved, Outcome, Parked, Unchanged
-from core.registry.record import ERROR_CHARS, Item, PageVisit, Status
+from core.registry.page_visit import PageVisit
+from core.registry.record import ERROR_CHARS, Item, Status
 
 NOW = 2_000_000_000.0
 DAY = 86_400.0

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import ids
-from core.registry.record import blank_record, partition
+from core.registry.blank_record import blank_record, partition
 from core.urls.file_paths import file_identity
 
 BLOB = "https://acct.blob.core.windows.net/docs/Plans/Q1.pdf"

@@ -8,17 +8,9 @@ from datetime import datetime
 
 import pytest
 
-from core.registry.record import (
-    FIELDS,
-    Item,
-    PageVisit,
-    blank_record,
-    content_group,
-    iso,
-    parse_record,
-    partition,
-    visited_fields,
-)
+from core.registry.blank_record import blank_record, partition
+from core.registry.page_visit import PageVisit, visited_fields
+from core.registry.record import FIELDS, Item, content_group, iso, parse_record
 
 NOW = 1_763_000_000.0
 VISIT = PageVisit(

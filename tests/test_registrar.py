@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from core import ids
 from core.keys import Keys
 from core.models import Ref, RejectedUrl
+from core.registry.blank_record import blank_record
 from core.registry.io.due import DueItems
 from core.registry.io.registrar import Listing, Registered, Registrar, item_id_of, ref_of
-from core.registry.record import Status, blank_record
+from core.registry.record import Status
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store.connect import Client

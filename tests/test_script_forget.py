@@ -12,10 +12,11 @@ from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.models import Failed, Link, Ref
+from core.registry.blank_record import blank_record
 from core.registry.io.article_store import ArticleStore
 from core.registry.io.item_store import ItemStore
 from core.registry.io.registrar import Listing, Registrar
-from core.registry.record import Item, Status, blank_record
+from core.registry.record import Item, Status
 from core.settings import Settings
 from core.store.commit import Leases
 from core.store.connect import Client

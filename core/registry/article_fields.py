@@ -9,7 +9,8 @@ import hashlib
 from collections.abc import Mapping
 
 from core.models import Document, Link
-from core.registry.record import Item, PageVisit
+from core.registry.page_visit import PageVisit
+from core.registry.record import Item
 from core.urls.secrets import without_credentials
 
 Value = str | int | float

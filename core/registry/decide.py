@@ -14,16 +14,8 @@ from core import schedule
 from core.errors import FailDetail
 from core.models import Failed, TextSource
 from core.registry.outcomes import Broken, Changed, Excluded, Missing, Moved, Outcome, Parked, Unchanged
-from core.registry.record import (
-    ERROR_CHARS,
-    NO_REDIRECTS,
-    Item,
-    Status,
-    iso,
-    iso_of_http_date,
-    redirects_json,
-    visited_fields,
-)
+from core.registry.page_visit import NO_REDIRECTS, iso_of_http_date, redirects_json, visited_fields
+from core.registry.record import ERROR_CHARS, Item, Status, iso
 from core.registry.verification import VerifiedBy
 from core.value_class import value_class
 

@@ -13,7 +13,8 @@ from core.models import Document, Failed, Fetched
 from core.pages.canonical_link import trusted_canonical
 from core.registry import http_headers, http_status_meanings
 from core.registry.http_status_meanings import ResponseKind
-from core.registry.record import Item, PageVisit
+from core.registry.page_visit import PageVisit
+from core.registry.record import Item
 from core.urls.normalise import split_url
 from core.value_class import value_class
 

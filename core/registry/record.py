@@ -6,18 +6,15 @@ Values only: what a record says and what to write, not how (docs/architecture.md
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from functools import lru_cache
 
 from core import ids
 from core.registry import field_parsing
-from core.urls.normalise import display_url, host_of, split_url
-from core.value_class import value_class
+from core.urls.normalise import split_url
 
 ARTICLES_SOURCE = "rss"
 """The source of everything that feeds list."""
@@ -25,8 +22,6 @@ URLS_SOURCE = "urls"
 """The source of single URLs and files that someone registered."""
 BASE_INTERVAL_SECONDS = 86_400
 ERROR_CHARS = 1_024
-NO_REDIRECTS = "[]"
-"""An empty chain of redirects, as records have it."""
 
 
 class Status(StrEnum):
@@ -218,7 +213,7 @@ def parse_status(value: object, item_id: str = "", damaged: set[str] | None = No
         return Status.PENDING
 
 
-# ── new records ─────────────────────────────────────────────────────────────────────────────────
+# ── values of fields ────────────────────────────────────────────────────────────────────────────
 
 
 def iso(ts: float) -> str:
@@ -235,154 +230,8 @@ def _iso_day(days: int) -> str:
     return datetime.fromtimestamp(days * 86_400, UTC).isoformat()[:10]
 
 
-def partition(normalised: str, item_type: str, strategy: str) -> str:
-    """Return the PartitionKey: a URL's host, or its scheme if the strategy says so; of a file the kind of storage."""
-    scheme = normalised.partition(":")[0]
-    if item_type == "url":
-        return host_of(normalised) if strategy == "host" else scheme
-    if ".blob.core." in host_of(normalised):
-        return "blob"
-    return "share" if normalised.startswith("//") else "file"
-
-
 def content_group(url: str) -> str:
     """Return one name for http, https and query variants: a hash of host and path."""
     parts = split_url(url)
     name = f"{parts.host}{parts.path.rstrip('/')}" if parts else url
     return ids.base32(hashlib.sha256(name.encode("utf-8", "surrogateescape")).digest())
-
-
-_EMPTY_FIELDS = (
-    *("parentPageId", "httpEtag", "httpLastModified", "validatorsUrl", "httpCanonicalUrl"),
-    *("fileEtag", "fileLastModified", "fileLength", "fileContentType", "contentHash", "textHash", "bodyHash"),
-    *("language", "mimeType", "extractorVersion", "articleUid", "articleUrl", "articleCategories", "aliasOf"),
-    *("lastIndexedDocId", "indexedHash", "lastChecked", "lastChanged", "lastIndexed", "errorMessage", "lockedUntil"),
-    *("sources", "verifiedBy", "verifiedTs"),
-)
-_ZERO_FIELDS = (
-    *("reindexGeneration", "processedGeneration", "httpContentLength", "httpStatusCode", "imageCount"),
-    *("crawlAttempts", "consecutiveFailures", "unchangedStreak", "conditionalStreak", "missingChecks"),
-)
-_BLANK = {**dict.fromkeys(_EMPTY_FIELDS, ""), **dict.fromkeys(_ZERO_FIELDS, "0")}
-
-
-def blank_fields(now: float) -> dict[str, str]:
-    """Return the fields that all items have in common which were never visited and are known since now."""
-    since = iso(now)
-    return {
-        **_BLANK,
-        "status": str(Status.PENDING),
-        "reindexRequested": "false",
-        "httpRedirectChain": NO_REDIRECTS,
-        "httpRobotsAllowed": "true",
-        "firstSeen": since,
-        "nextCrawlAt": since,
-        "crawlIntervalSeconds": str(BASE_INTERVAL_SECONDS),
-    }
-
-
-def own_fields(
-    normalised: str,
-    address: str,
-    *,
-    item_type: str = "url",
-    strategy: str = "host",
-    display: str = "",
-    item_id: str = "",
-) -> dict[str, str]:
-    """Return the fields that say which item it is; `item_id` if it is not the source's."""
-    item_id = item_id or ids.item_id(item_type, normalised)
-    return {
-        "id": item_id,
-        "type": item_type,
-        "PartitionKey": partition(normalised, item_type, strategy),
-        "RowKey": item_id.partition("_")[2],
-        "normalizedSource": normalised,
-        "displaySource": display or (display_url(address) if item_type == "url" else address),
-        "sourceHost": host_of(normalised),
-        "fetchUrl": address,
-        "contentGroupId": content_group(normalised),
-    }
-
-
-def blank_record(
-    normalised: str,
-    address: str,
-    now: float,
-    *,
-    item_type: str = "url",
-    strategy: str = "host",
-    display: str = "",
-    item_id: str = "",
-) -> dict[str, str]:
-    """Return every field of a record, as of an item that was never visited; `item_id` if it is not the source's."""
-    own = own_fields(normalised, address, item_type=item_type, strategy=strategy, display=display, item_id=item_id)
-    return blank_fields(now) | own
-
-
-# ── what a visit learnt ─────────────────────────────────────────────────────────────────────────
-
-
-@value_class
-class PageVisit:
-    """What a visit learnt of a page that it could read."""
-
-    normalised: str
-    fetched_url: str
-    http_status: int
-    etag: str
-    last_modified: str
-    content_length: int
-    redirects: Sequence[str]
-    canonical_url: str
-    content_hash: str
-    language: str
-    mime_type: str
-    extractor_version: str
-    body_hash: str = ""
-    image_count: int = 0
-    is_file: bool = False
-    """A file of a folder or a blob; it has `file…` fields beside the `http…` ones."""
-
-
-def visited_fields(visit: PageVisit) -> dict[str, str]:
-    """Return the fields that a visit with a text sets."""
-    file_fields = {
-        "fileEtag": visit.etag,
-        "fileLastModified": iso_of_http_date(visit.last_modified),
-        "fileLength": str(visit.content_length),
-        "fileContentType": visit.mime_type,
-    }
-    return (file_fields if visit.is_file else {}) | {
-        "httpEtag": visit.etag,
-        "httpLastModified": visit.last_modified,
-        "validatorsUrl": visit.fetched_url,
-        "httpContentLength": str(visit.content_length),
-        "httpStatusCode": str(visit.http_status),
-        "httpRedirectChain": redirects_json(visit.redirects),
-        "httpRobotsAllowed": "true",
-        "httpCanonicalUrl": visit.canonical_url,
-        "contentHash": visit.content_hash,
-        "textHash": visit.content_hash,
-        "bodyHash": visit.body_hash,
-        "contentGroupId": content_group(visit.canonical_url or visit.normalised),
-        "language": visit.language,
-        "mimeType": visit.mime_type,
-        "extractorVersion": visit.extractor_version,
-        "imageCount": str(visit.image_count),
-        "errorMessage": "",
-        "aliasOf": "",
-    }
-
-
-def redirects_json(redirects: Sequence[str]) -> str:
-    """Return a chain of redirects as records have it."""
-    return json.dumps(list(redirects)) if redirects else NO_REDIRECTS
-
-
-def iso_of_http_date(http_date: str) -> str:
-    """Return an HTTP date as records have times; empty if it is none."""
-    try:
-        return iso(parsedate_to_datetime(http_date).timestamp())
-    except (TypeError, ValueError, OverflowError):
-        return ""

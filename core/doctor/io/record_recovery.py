@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from core import ids
 from core.doctor.invariants import Finding, Problem, findings_of
 from core.keys import Keys
-from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status, blank_record
+from core.registry.blank_record import blank_record
+from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
 from core.sources.io.source_store import SourceStore
 from core.store.commit import Command, Commit, CommitResult, Leases, flat
 from core.store.connect import Client

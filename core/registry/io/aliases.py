@@ -18,7 +18,8 @@ from core.registry.io.commit_buffer import VisitReport
 from core.registry.io.item_store import LeasedItem
 from core.registry.io.registrar import item_id_of
 from core.registry.outcomes import Changed, Moved
-from core.registry.record import Item, PageVisit
+from core.registry.page_visit import PageVisit
+from core.registry.record import Item
 from core.runtime.context import Context
 from core.sources.io.link_follower import LinkFollower
 from core.sources.io.source import Source

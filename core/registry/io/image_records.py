@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from core import ids
 from core.keys import Keys
 from core.models import Image
-from core.registry.record import Item, Status, blank_fields, own_fields
+from core.registry.blank_record import blank_fields, own_fields
+from core.registry.record import Item, Status
 from core.store.commit import Command, flat
 from core.urls.normalise import normalise_url
 

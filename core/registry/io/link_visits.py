@@ -17,10 +17,11 @@ from core import ids, schedule
 from core.errors import FailCode, FailDetail
 from core.models import STOPPED, Deferred, Document, Failed, Fetched, Link, LinkResult, RejectedUrl
 from core.registry import field_parsing, http_status_meanings, outcomes
+from core.registry.blank_record import blank_record
 from core.registry.decide import Decision
 from core.registry.io.item_store import LeasedItem
 from core.registry.outcomes import Broken, Changed, Excluded, Missing, Outcome, Parked
-from core.registry.record import ARTICLES_SOURCE, Item, blank_record
+from core.registry.record import ARTICLES_SOURCE, Item
 from core.runs.run import FailedItem
 from core.runtime.context import Context
 from core.store.clock import ServerClock

@@ -14,7 +14,8 @@ from core import ids
 from core.ids import domain_of_source
 from core.keys import Keys
 from core.models import Ref, RejectedUrl
-from core.registry.record import URLS_SOURCE, Status, blank_fields, iso, own_fields
+from core.registry.blank_record import blank_fields, own_fields
+from core.registry.record import URLS_SOURCE, Status, iso
 from core.store.commit import flat, new_token
 from core.store.connect import Client
 from core.store.events import EVENTS_KEPT

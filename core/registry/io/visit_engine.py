@@ -28,7 +28,8 @@ from core.registry.io.item_store import LeasedItem
 from core.registry.io.link_visits import LinkVisits
 from core.registry.io.loss_guard import LossGuard
 from core.registry.outcomes import Broken, Changed, Excluded, Outcome, Parked, Unchanged
-from core.registry.record import ARTICLES_SOURCE, PageVisit
+from core.registry.page_visit import PageVisit
+from core.registry.record import ARTICLES_SOURCE
 from core.runtime.context import Context
 from core.sources.io.link_follower import LinkFollower
 from core.sources.io.open_sources import OpenSources
