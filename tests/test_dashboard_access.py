@@ -14,7 +14,7 @@ from core.store import connect
 from tests.api import ApiServer, api_server
 from tests.form_client import PAGE, FormClient
 from workers.web.dashboard.forms import own_path
-from workers.web.dashboard.session import Signer
+from workers.web.dashboard.signer import Signer
 from workers.web.dashboard.views import PAGES
 
 TOKEN = "a-token-of-some-length"

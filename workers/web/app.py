@@ -13,7 +13,8 @@ from core.runtime import logs
 from core.settings import Settings
 from workers.web import access, routes, security
 from workers.web.dashboard import pages
-from workers.web.dashboard.session import SIGNER, open_signer
+from workers.web.dashboard.session import SIGNER
+from workers.web.dashboard.signer import open_signer
 from workers.web.dashboard.views import PAGES
 from workers.web.errors import ERROR_PAGE, Handler, answer_errors
 from workers.web.protocol import ApiSite
