@@ -18,6 +18,7 @@ from scripts.tables import table
 LAST = "last"
 LIST_HEAD = ("REPORT", "SCOPE", "MODE", "BYTES")
 SOURCE_HEAD = ("SOURCE", "TYPE", "STATUS", "SECONDS", "VISITED", "CHANGED", "GONE", "FAILED", "SKIPPED", "ERROR")
+_SKIPPED = (("download", "skipped_types"), ("process", "skipped"), ("embed", "skipped"))
 
 
 async def reports(domain_id: str, report: str | None = None, *, download: str | None = None, json: bool = False) -> int:
@@ -91,6 +92,3 @@ def _source_row(one: Mapping[str, Any]) -> tuple[object, ...]:
     counts = [one["counts"].get(name, 0) for name in ("visited", "changed", "gone", "failed")]
     skipped = sum(one.get(step, {}).get(name, 0) for step, name in _SKIPPED)
     return (one["source_id"], one["source_type"], one["status"], f"{one['seconds']:g}", *counts, skipped, one["error"])
-
-
-_SKIPPED = (("download", "skipped_types"), ("process", "skipped"), ("embed", "skipped"))

@@ -41,6 +41,7 @@ from scripts.tables import ago, counted, span, table
 HEAD = ("ID", "KIND", "OF", "STATUS", "DONE", "STARTED", "TOOK", "COUNTS")
 MOST_LEFT_SHOWN = 20
 WATCH_SECONDS = 0.5
+_HAS_LEFT = frozenset(RunStatus) - {RunStatus.SUCCEEDED, RunStatus.RUNNING}
 
 
 async def list_runs(kind: str | None, domain: str | None, is_open: bool, limit: int, json: bool) -> int:
@@ -85,9 +86,6 @@ async def show(run_id: str, json: bool) -> int:
         return 0
     echo(run_page(run, failed, left, log_lines, now))
     return 0
-
-
-_HAS_LEFT = frozenset(RunStatus) - {RunStatus.SUCCEEDED, RunStatus.RUNNING}
 
 
 async def watch(run_id: str) -> int:

@@ -21,6 +21,12 @@ from workers.web.protocol import ApiSite
 from workers.web.routing import OPENER, ROUTES, Routes, add_routes
 from workers.web.services import ServiceOpener
 
+log = logging.getLogger("web")
+
+SHUTDOWN_SECONDS = 5.0
+"""How long requests may go on after a SIGTERM."""
+PORT_PAUSE_SECONDS = 5.0
+
 
 @web.middleware
 async def answer_options(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -31,13 +37,6 @@ async def answer_options(request: web.Request, handler: Handler) -> web.StreamRe
         return await handler(request)
     except web.HTTPMethodNotAllowed as refused:
         return web.Response(status=204, headers={"Allow": ", ".join(sorted({*refused.allowed_methods, "OPTIONS"}))})
-
-
-log = logging.getLogger("web")
-
-SHUTDOWN_SECONDS = 5.0
-"""How long requests may go on after a SIGTERM."""
-PORT_PAUSE_SECONDS = 5.0
 
 
 def build_app(settings: Settings, opener: ServiceOpener, table: Routes = routes.ROUTES) -> web.Application:

@@ -46,6 +46,8 @@ CONTINUED_SECONDS = RUN_HOLD_SECONDS + 5.0
 RETRY_PAUSE_SECONDS = 1.0
 BEGUN, MADE_DUE, UNTOUCHED = "begun", "made_due", "untouched"
 """Fields of a run: it was begun, its items were made due, what nobody opened was counted. Neither is done twice."""
+_SIGNS = {RunRequest.PAUSE: ("⏸️", ", paused"), RunRequest.CANCEL: ("⏹️", ", cancelled")}
+"""How the last line of a crawl begins that someone asked to stop."""
 
 
 async def crawl_once(
@@ -303,7 +305,3 @@ class CrawlPass:
             "%s %s%s: %s known, %s visited = %s changed, %s unchanged, %s gone, %s failed, %s not for us",
             *(sign, self.sid, how, *(counts[name] for name in COUNTERS)),
         )
-
-
-_SIGNS = {RunRequest.PAUSE: ("⏸️", ", paused"), RunRequest.CANCEL: ("⏹️", ", cancelled")}
-"""How the last line of a crawl begins that someone asked to stop."""

@@ -36,6 +36,8 @@ _SAFE_URL = re.compile(r"(?:https?:|mailto:|tel:|/(?!/)|[^:/?#\s][^:/?#]*(?:[/?]
 _IS_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _HOLDS_BLOCKS = etree.XPath("boolean(.//table or .//h1 or .//h2 or .//h3 or .//h4 or .//*[@data-sp-rte])")
 _SPACES = re.compile(r"\s+")
+_EDGES = re.compile(r"^(?:\s|<br>)+|(?:\s|<br>)+$")
+_TAG = re.compile(r"<(/?)([a-z]+)[^>]*>")
 
 
 def clean_fragment(html: str) -> str:
@@ -207,10 +209,6 @@ def _is_layout(table: etree._Element) -> bool:
 def _spans(cell: etree._Element) -> str:
     spans = ((name, str(cell.get(name) or "")) for name in ("colspan", "rowspan"))
     return "".join(f' {name}="{value}"' for name, value in spans if value.isdecimal() and 1 < int(value[:4]) < 1000)
-
-
-_EDGES = re.compile(r"^(?:\s|<br>)+|(?:\s|<br>)+$")
-_TAG = re.compile(r"<(/?)([a-z]+)[^>]*>")
 
 
 def _trimmed(words: str) -> str:

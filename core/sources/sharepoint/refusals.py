@@ -7,6 +7,19 @@ from urllib.parse import quote, urlsplit
 from core.sources.sharepoint.odata import origin_of
 from core.sources.sharepoint.remote_items import SharePointUnavailable
 
+_LISTING_ADVICE = {
+    400: "Check the filter of the source: it must be OData, with internal names of columns.",
+    401: "The token is not accepted: renew SHAREPOINT_ACCESS_TOKEN, or check the app registration and its certificate.",
+    403: "Give the app registration the right to read this site (Sites.Read.All, or Sites.Selected with this site).",
+    404: "Check site_url, and sharepoint_url_part (the path in the address of the library) or list_name (its title).",
+}
+_DOWNLOAD_ADVICE = {
+    401: "The token is not accepted.",
+    403: "The app registration may not read this file.",
+    404: "It was removed since it was listed; the next crawl finds out.",
+    423: "Somebody has locked it; the next crawl tries again.",
+}
+
 
 class RequestRefused(Exception):
     """The server answered that it will not do this; trying again would not help."""
@@ -33,25 +46,9 @@ def listing_advice(refused: RequestRefused, what: str, site_url: str) -> str:
     return f"{what!r} of {site_url} cannot be listed. {refused} {advice}"
 
 
-_LISTING_ADVICE = {
-    400: "Check the filter of the source: it must be OData, with internal names of columns.",
-    401: "The token is not accepted: renew SHAREPOINT_ACCESS_TOKEN, or check the app registration and its certificate.",
-    403: "Give the app registration the right to read this site (Sites.Read.All, or Sites.Selected with this site).",
-    404: "Check site_url, and sharepoint_url_part (the path in the address of the library) or list_name (its title).",
-}
-
-
 def download_advice(refused: RequestRefused) -> str:
     """Return why a file cannot be downloaded."""
     return f"{refused} {_DOWNLOAD_ADVICE.get(refused.status, '')}".strip()
-
-
-_DOWNLOAD_ADVICE = {
-    401: "The token is not accepted.",
-    403: "The app registration may not read this file.",
-    404: "It was removed since it was listed; the next crawl finds out.",
-    423: "Somebody has locked it; the next crawl tries again.",
-}
 
 
 def check_site_url(site_url: str) -> str:

@@ -16,6 +16,7 @@ FOLDER = 1
 MOST_BYTES = 1 << 50
 _GUID = re.compile(r"\{?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\}?")
 _OLD_DATE = re.compile(r"/Date\((-?\d{1,15})[^)]*\)/")
+_PAGE_TEXTS = ("CanvasContent1", "LayoutWebpartsContent", "WikiField")
 
 
 def read_file(entity: Entity, origin: str) -> RemoteItem | None:
@@ -59,9 +60,6 @@ def read_list_item(entity: Entity, columns: Sequence[ListColumn], origin: str, l
         last_modified_timestamp=timestamp_text(modified),
     )
     return RemoteItem(row, {column.name: _cell(entity, column.name) for column in columns})
-
-
-_PAGE_TEXTS = ("CanvasContent1", "LayoutWebpartsContent", "WikiField")
 
 
 def _file_row(entity: Entity, origin: str, size_if_unknown: int | None = None) -> SharePointRow:

@@ -30,6 +30,8 @@ from core.value_class import value_class
 MOST_NAMED = 1_000
 """Changes that are named; all are counted."""
 _ID = re.compile(r"[A-Za-z0-9_.-]{1,80}")
+_FUTURE = 4e9
+"""No download is younger: a dry run continues no run."""
 
 
 @value_class
@@ -115,10 +117,6 @@ def _compare(
             found.requests_to_download += 1
     for gone in gone_items(listing, files):
         found.note(ItemChange.REMOVED, gone)
-
-
-_FUTURE = 4e9
-"""No download is younger: a dry run continues no run."""
 
 
 def _write_nothing(_row: FileRow) -> None:

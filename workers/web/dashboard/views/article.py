@@ -34,6 +34,7 @@ FACTS = "facts"
 """The part that is drawn again when something changes; it needs no text."""
 STATUS_BADGES = {"Indexed": "good", "Crawled": "busy", "Pending": "busy", "Error": "bad"}
 """Everything else is quiet."""
+PICTURE_SECONDS = 3_600
 
 
 class ItemPageRequest(ItemRequest):
@@ -119,9 +120,6 @@ async def _diff(call: Call, asked: ItemPageRequest, item_id: str) -> dict[str, A
 
 
 # ── what can be done with it ──
-
-
-PICTURE_SECONDS = 3_600
 
 
 class ItemCheckRequest(ItemRequest):

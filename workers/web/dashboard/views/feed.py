@@ -29,6 +29,7 @@ from workers.web.routing import Call
 
 ROUTES = PageTable()
 MOST_ENTRIES = 30
+NAMED_REFUSALS = 5
 
 
 @ROUTES.page("/feeds/{id}", "Feed", "feed.html")
@@ -50,9 +51,6 @@ async def show_feed(call: Call, asked: FeedRequest) -> dict[str, Any]:
 
 
 # ── actions on feeds and categories ──
-
-
-NAMED_REFUSALS = 5
 
 
 class PollForm(RequestModel):
