@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from core.models import Ref, RejectedUrl
-from core.sources import github_responses
-from core.sources.github_responses import BranchFilter, Repository, TreeEntry
+from core.sources import github_names, github_responses
+from core.sources.github_names import Repository
+from core.sources.github_responses import BranchFilter, TreeEntry
 from core.urls.patterns import DOCUMENTS, PathPatterns
 from tests.github_server import Branch
 
@@ -38,7 +39,7 @@ NOW = 1_700_000_000.0
 )
 def test_repositories(text: str, web: str, expected: Repository) -> None:
     """A name or a URL, as people copy them."""
-    assert github_responses.parse_repository(text, web) == expected
+    assert github_names.parse_repository(text, web) == expected
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_repositories(text: str, web: str, expected: Repository) -> None:
 )
 def test_no_repositories(text: str) -> None:
     """What names no repository is turned away with a sentence."""
-    found = github_responses.parse_repository(text, WEB)
+    found = github_names.parse_repository(text, WEB)
 
     assert isinstance(found, RejectedUrl)
     assert found.reason.endswith(".")
@@ -76,7 +77,7 @@ def test_no_repositories(text: str) -> None:
 )
 def test_branches(name: str, expected: bool) -> None:
     """As `git check-ref-format` has it."""
-    assert github_responses.is_branch(name) is expected
+    assert github_names.is_branch(name) is expected
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_branches(name: str, expected: bool) -> None:
 )
 def test_base_urls_are_cleaned(url: str, expected: str) -> None:
     """However the setting is written, the URLs that begin with it are clean."""
-    assert github_responses.base_url(url, "GITHUB_WEB_URL") == expected
+    assert github_names.base_url(url, "GITHUB_WEB_URL") == expected
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ def test_base_urls_are_cleaned(url: str, expected: str) -> None:
 def test_base_urls_that_cannot_be(url: str) -> None:
     """The sentence names the setting and not its value, which could hold a password."""
     with pytest.raises(ValueError, match=r"^GITHUB_API_URL is no URL that others can begin with\.$"):
-        github_responses.base_url(url, "GITHUB_API_URL")
+        github_names.base_url(url, "GITHUB_API_URL")
 
 
 # ── trees ───────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""Parse GitHub's REST API: names of repositories, URLs, trees, blob shas, content types, rate limits.
+"""Parse the answers of GitHub's REST API: trees, blob shas, content types, rate limits.
 
 Pure: bytes and headers in, values out. `core.sources.io.github` decides which requests are made.
 """
@@ -9,13 +9,13 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, NamedTuple, TypeVar
-from urllib.parse import quote, unquote
 
 import msgspec
 
 from core.models import ListingBatch, Ref, RejectedUrl
 from core.registry.http_headers import LONGEST_RETRY_AFTER_SECONDS, media_type, retry_after_seconds
-from core.urls.normalise import clean_url, split_url
+from core.sources.github_names import is_branch, quote_path
+from core.urls.normalise import clean_url
 from core.urls.patterns import PathPatterns
 
 T = TypeVar("T")
@@ -25,12 +25,6 @@ LIMIT_SECONDS = 60.0
 """How long to stay away when GitHub asks for it without a number, as its documentation has it."""
 LIMIT_STATUSES = frozenset({403, 429})
 
-# All that RFC 3986 lets stand in a path; so do browsers and GitHub's own links, and escaped it would be another URL.
-_PATH_SAFE = "/!$&'()*+,;=:@~"
-_OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
-_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
-# What `git check-ref-format` refuses.
-_NO_BRANCH = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|^[/.-]|/\.|[/.]$|\.lock(/|$)|^@$")
 _BLOB_MODES = frozenset({"100644", "100755", "100664"})
 _SYMLINK_MODE = "120000"
 
@@ -49,73 +43,6 @@ _TYPES = {
 }
 # What raw files are served as, whatever they are: it says nothing.
 _UNSPECIFIC = frozenset({"", "text/plain", "application/octet-stream"})
-
-
-# ── names ───────────────────────────────────────────────────────────────────────────────────────
-
-
-class Repository(NamedTuple):
-    """A repository, and the branch someone named; empty means its default branch."""
-
-    owner: str
-    name: str
-    branch: str = ""
-
-    @property
-    def full_name(self) -> str:
-        """`owner/name`, as GitHub writes it."""
-        return f"{self.owner}/{self.name}"
-
-
-def parse_repository(text: str, web_url: str) -> Repository | RejectedUrl:
-    """Read `owner/name` or a repository's URL, also with /tree/<branch>; or return a sentence that says why not."""
-    path = text.strip()
-    if "://" in path:
-        inside = path_below(path, web_url)
-        if inside is None:
-            return RejectedUrl(text, f"This is no URL of a repository at {web_url}.")
-        path = inside
-    owner, _, rest = path.strip("/").partition("/")
-    name, _, rest = rest.partition("/")
-    kind, _, branch = rest.partition("/")
-    repository = Repository(owner, name.removesuffix(".git"), branch)
-    is_named = _OWNER.fullmatch(repository.owner) and _NAME.fullmatch(repository.name)
-    if not is_named or (rest and kind != "tree"):
-        return RejectedUrl(text, "A repository is written owner/name, or as its URL.")
-    if rest and not is_branch(branch):
-        return RejectedUrl(text, "A branch cannot have this name.")
-    return repository
-
-
-def is_branch(name: str) -> bool:
-    """Could git have a branch, tag or commit of this name?"""
-    return 0 < len(name) <= 255 and _NO_BRANCH.search(name) is None
-
-
-def path_below(url: str, web_url: str) -> str | None:
-    """Return the path of a URL below the web address, unescaped; www. and the scheme make no difference."""
-    address, web = split_url(url), split_url(web_url)
-    if address is None or web is None or address.host.removeprefix("www.") != web.host:
-        return None
-    is_same_port = address.port == web.port or {address.port, web.port} == {80, 443}
-    base = web.path.rstrip("/") + "/"
-    return unquote(address.path[len(base) :]) if is_same_port and address.path.startswith(base) else None
-
-
-# ── URLs ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def quote_path(path: str) -> str:
-    """Quote a path or branch for a URL. GitHub wants the slashes of a branch as they are."""
-    return quote(path, safe=_PATH_SAFE)
-
-
-def base_url(url: str, setting: str) -> str:
-    """Return a base URL without slash at its end; raise ValueError, a sentence that names the setting."""
-    cleaned = clean_url(url)
-    if isinstance(cleaned, RejectedUrl) or "?" in cleaned:
-        raise ValueError(f"{setting} is no URL that others can begin with.")
-    return cleaned.rstrip("/")
 
 
 # ── trees ───────────────────────────────────────────────────────────────────────────────────────

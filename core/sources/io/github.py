@@ -21,9 +21,10 @@ from pydantic import AfterValidator
 from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult, ListingBatch, ListingEnd, RejectedUrl
 from core.registry.record import Item
 from core.settings import Settings
-from core.sources import github_responses
+from core.sources import github_names, github_responses
 from core.sources.domain_schema import GITHUB_URL, GapSeconds, Globs, SourceConfig
-from core.sources.github_responses import BranchFilter, GitTree, Repository
+from core.sources.github_names import Repository
+from core.sources.github_responses import BranchFilter, GitTree
 from core.sources.io.folder import judge_path
 from core.sources.io.github_client import RAW, SHA, GithubClient
 from core.sources.io.source import UNCHANGED, Source
@@ -67,14 +68,14 @@ class BranchHead:
 
 
 def _repo_name(repo: str) -> str:
-    repository = github_responses.parse_repository(repo, GITHUB_URL)
+    repository = github_names.parse_repository(repo, GITHUB_URL)
     if isinstance(repository, RejectedUrl) or repository.branch:
         raise ValueError("is no repository; write owner/name")
     return repository.full_name
 
 
 def _branch_name(branch: str) -> str:
-    if branch and not github_responses.is_branch(branch):
+    if branch and not github_names.is_branch(branch):
         raise ValueError("is no name of a branch")
     return branch
 
@@ -132,7 +133,7 @@ class GithubSource(Source):
         self._max_bytes = settings.fetch_max_bytes
         self._clock = clock
         web, raw, api = (
-            github_responses.base_url(getattr(settings, name), name.upper())
+            github_names.base_url(getattr(settings, name), name.upper())
             for name in ("github_web_url", "github_raw_url", "github_api_url")
         )
         self._blobs_url = f"{web}/{self._repo.full_name}/blob/"
@@ -152,7 +153,7 @@ class GithubSource(Source):
     def judge(cls, state: SourceState, settings: Settings, address: str, depth: int, now: float) -> Judgement | None:
         config = state.record.config
         repo = _checked(config["repo"], config["branch"], settings.github_web_url)
-        web = github_responses.base_url(settings.github_web_url, "GITHUB_WEB_URL")
+        web = github_names.base_url(settings.github_web_url, "GITHUB_WEB_URL")
         path = _path_inside(address, f"{web}/{repo.full_name}/blob/", repo.branch)
         patterns = PathPatterns(config.get("include", ()) or DOCUMENTS, config.get("exclude", ()))
         return judge_path(patterns, path) if path else None
@@ -172,7 +173,7 @@ class GithubSource(Source):
                 yield ListingEnd(False, UNCHANGED, self._memory(head, known.get("branch", "")))
                 return
             branch = self._repo.branch or await self._default_branch()
-            files_url = f"{self._blobs_url}{github_responses.quote_path(branch)}/"
+            files_url = f"{self._blobs_url}{github_names.quote_path(branch)}/"
             async for batch in self._walk(head.commit, BranchFilter(files_url, self._patterns, self._max_bytes)):
                 yield batch
         except _ListingFailed as failure:
@@ -186,7 +187,7 @@ class GithubSource(Source):
         branch = self._repo.branch or "HEAD"
         etag, url = known.get("etag", ""), known.get("etag_url", "")
         answer = await self._github.get(
-            f"{self._api_url}/commits/{github_responses.quote_path(branch)}",
+            f"{self._api_url}/commits/{github_names.quote_path(branch)}",
             accept=SHA,
             conditional={"If-None-Match": etag} if etag else {},
             conditional_url=url,
@@ -309,10 +310,10 @@ class GithubSource(Source):
 
 
 def _checked(repo: str, branch: str, web_url: str) -> Repository:
-    repository = github_responses.parse_repository(repo, web_url)
+    repository = github_names.parse_repository(repo, web_url)
     if isinstance(repository, RejectedUrl):
         raise ValueError(f"{repository.reason} (got {repo[:80]!r})")
-    if branch and not github_responses.is_branch(branch):
+    if branch and not github_names.is_branch(branch):
         raise ValueError(f"A branch cannot have this name. (got {branch[:80]!r})")
     return repository._replace(branch=branch or repository.branch)
 
@@ -320,7 +321,7 @@ def _checked(repo: str, branch: str, web_url: str) -> Repository:
 def _path_inside(address: str, blobs_url: str, branch: str) -> str:
     """Return the path in the repository of a file's URL; empty if it is of another repository or branch."""
     at = address.removeprefix(blobs_url)
-    start = f"{github_responses.quote_path(branch)}/" if branch else f"{at.partition('/')[0]}/"
+    start = f"{github_names.quote_path(branch)}/" if branch else f"{at.partition('/')[0]}/"
     is_ours = address.startswith(blobs_url) and at.startswith(start)
     return unquote(at.removeprefix(start)) if is_ours else ""
 
@@ -337,11 +338,11 @@ def _unchanged(url: str, sha: str) -> Fetched:
 def _named_repository(url: str, web_url: str) -> dict[str, Any] | None:
     """Return the repository that an address on GitHub names, with branch and folder; None for any other page."""
     cleaned = clean_url(url)
-    inside = None if isinstance(cleaned, RejectedUrl) else github_responses.path_below(cleaned, web_url)
+    inside = None if isinstance(cleaned, RejectedUrl) else github_names.path_below(cleaned, web_url)
     if inside is None:
         return None
     owner, name, view, branch, *below = [*filter(None, inside.split("/")), *[""] * 4]
-    repository = github_responses.parse_repository(f"{owner}/{name}", web_url)
+    repository = github_names.parse_repository(f"{owner}/{name}", web_url)
     is_other_page = owner in _NO_OWNERS or bool(view and not (view == "tree" and branch))
     if isinstance(repository, RejectedUrl) or is_other_page:
         return None

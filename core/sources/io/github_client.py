@@ -12,7 +12,7 @@ from core.errors import FailCode, FailDetail
 from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult
 from core.settings import Settings
 from core.sources import github_responses
-from core.sources.github_responses import Repository
+from core.sources.github_names import Repository
 
 if TYPE_CHECKING:
     from core.net.fetcher import BodySlot, Fetcher
