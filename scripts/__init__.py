@@ -1,5 +1,5 @@
 """The commands of `freshet` and of `./scripts/up`."""
 
-from core.runtime import interpreter
+from core.runtime import python_version
 
-interpreter.require()
+python_version.require()

@@ -25,7 +25,7 @@ from typing import IO
 from core.errors import FreshetError, SettingsError
 from core.keys import Keys
 from core.registry import field_parsing
-from core.registry.io.overview import Overview
+from core.registry.io.store_counts import StoreCounts
 from core.runtime import logs
 from core.runtime.queue_names import QueueName
 from core.runtime.sidecar import describe_exit
@@ -235,12 +235,12 @@ class _Work:
     async def _count_deferred(self) -> int:
         keys = Keys.of(self.settings)
         async with connect.open_store(self.settings) as client:
-            last_run = await Overview(client, keys).counters(keys.canonical_last_run)
+            last_run = await StoreCounts(client, keys).counters(keys.canonical_last_run)
         return field_parsing.integer(last_run.get("deferred"))
 
     async def _count_due(self) -> int:
         async with connect.open_store(self.settings) as client:
-            return await Overview(client, Keys.of(self.settings)).count_due()
+            return await StoreCounts(client, Keys.of(self.settings)).count_due()
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ from core.outputs.vector_store.io.openai_setup import StoreOwner, open_openai_st
 from core.outputs.vector_store.io.openai_store import OpenAiStore
 from core.settings import Settings
 from core.sources.sharepoint.io.map_files import read_rows, rewrite
-from core.sources.sharepoint.io.step import Step
-from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.io.step_context import Step
+from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.map_rows import FileRow, SharePointRow, VectorStoreRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.step_results import EmbedCounts, SourceStatistics

@@ -8,7 +8,7 @@ from core import ids
 from core.feeds.feed_state import FeedState, FeedStatus, to_hash
 from core.feeds.io import broken_feeds
 from core.keys import Keys
-from core.registry.io.history_store import HistoryStore
+from core.registry.io.metric_history_store import HistoryStore
 from core.runs.io.run_store import RunStore
 from core.runs.run import RunKind
 from core.store.connect import Client

@@ -15,7 +15,7 @@ from core.sources.io.domain_setup import add_domain
 from core.sources.io.open_sources import OpenSources
 from core.sources.io.source import Source
 from core.sources.sharepoint.io.map_files import rewrite
-from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.item_urls import item_url
 from core.sources.sharepoint.local_paths import LocalPaths
 from core.sources.sharepoint.map_rows import FileRow

@@ -21,8 +21,8 @@ from core.sources.sharepoint.io import sharepoint_requests  # noqa: F401 # impor
 from core.sources.sharepoint.io.download_step import download
 from core.sources.sharepoint.io.process_step import process
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
-from core.sources.sharepoint.io.step import Step
-from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.io.step_context import Step
+from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.step_results import SourceStatistics
 from core.sources.sharepoint.stored_source import StoredSource

@@ -11,7 +11,7 @@ from playwright.async_api import expect
 import sample_site
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
-from core.registry.io.history_store import HistoryStore
+from core.registry.io.metric_history_store import HistoryStore
 from core.runs.run import RunKind
 from core.settings import Settings
 from core.store import connect

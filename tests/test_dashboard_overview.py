@@ -8,7 +8,7 @@ from core import ids
 from core.keys import Keys
 from core.outputs.io.webhook_store import WebhookStore
 from core.outputs.webhook_filter import EventFilter
-from core.registry.io.history_store import HistoryStore
+from core.registry.io.metric_history_store import HistoryStore
 from core.runs.run import RunKind
 from core.runtime.context import Context
 from core.runtime.process_beats import ProcessBeats

@@ -26,7 +26,7 @@ from core.sources.io.domain_file import parse_domain
 from core.sources.io.domain_setup import add_domain
 from core.sources.io.domain_steps import DomainSteps
 from core.sources.io.folder import FolderSource
-from core.sources.sharepoint.io.step import Step
+from core.sources.sharepoint.io.step_context import Step
 from core.sources.sharepoint.step_names import ALL_STEPS, StepName
 from core.sources.source_record import SourceRecord
 from core.store import connect

@@ -14,7 +14,7 @@ from aiohttp import client_exceptions, http_exceptions
 from aiohttp.client_reqrep import ConnectionKey
 
 from core.errors import CutShort, Damaged, FailCode, FailDetail
-from core.net import failures
+from core.net import fetch_failures
 from core.net.address_guard import AddressBlocked
 
 KEY = ConnectionKey("secret-host.example", 80, False, True, None, None, None)
@@ -27,7 +27,7 @@ def os_error(number: int) -> OSError:
 
 TABLE = [
     (AddressBlocked("10.0.0.1", 80), FailCode.HTTP, FailDetail.BLOCKED),
-    (failures.BodyTooLarge(), FailCode.HTTP, FailDetail.TOO_LARGE),
+    (fetch_failures.BodyTooLarge(), FailCode.HTTP, FailDetail.TOO_LARGE),
     (TimeoutError(), FailCode.TIMEOUT, FailDetail.NONE),
     (aiohttp.ServerTimeoutError(), FailCode.TIMEOUT, FailDetail.NONE),
     (aiohttp.ConnectionTimeoutError(), FailCode.TIMEOUT, FailDetail.CONNECT),
@@ -63,9 +63,9 @@ TABLE = [
 @pytest.mark.parametrize(("error", "code", "detail"), TABLE, ids=lambda value: type(value).__name__)
 def test_each_has_its_name(error: Exception, code: FailCode, detail: FailDetail) -> None:
     """The family and the detail are right, and the sentence tells no secret."""
-    failed = failures.from_exception(error)
+    failed = fetch_failures.from_exception(error)
 
-    assert isinstance(error, failures.EXPECTED)
+    assert isinstance(error, fetch_failures.EXPECTED)
     assert (failed.code, failed.detail) == (code, detail)
     assert failed.text.endswith(".")
     assert not any(word in failed.text for word in ("secret", "token", "u:p"))
@@ -75,8 +75,8 @@ def test_a_refused_address_among_several_counts_as_blocked() -> None:
     """Happy eyeballs folds several errors into one; what the guard saw decides."""
     folded = aiohttp.ClientConnectorError(KEY, OSError("Multiple exceptions: …"))
 
-    assert failures.from_exception(folded, blocked=True).detail is FailDetail.BLOCKED
-    assert failures.from_exception(aiohttp.ServerDisconnectedError(), blocked=True).detail is FailDetail.RESET
+    assert fetch_failures.from_exception(folded, blocked=True).detail is FailDetail.BLOCKED
+    assert fetch_failures.from_exception(aiohttp.ServerDisconnectedError(), blocked=True).detail is FailDetail.RESET
 
 
 def test_no_exception_of_the_library_is_forgotten() -> None:
@@ -89,4 +89,4 @@ def test_no_exception_of_the_library_is_forgotten() -> None:
     ]
 
     assert len(raised) > 30
-    assert [kind for kind in raised if not issubclass(kind, failures.EXPECTED)] == []
+    assert [kind for kind in raised if not issubclass(kind, fetch_failures.EXPECTED)] == []

@@ -85,7 +85,7 @@ def test_help_is_quick() -> None:
         name for name in done.stdout.splitlines()[-1].split() if name.split(".")[0] in ("core", "redis", "asyncio")
     }
 
-    assert loaded == {"core", "core.runtime", "core.runtime.interpreter"}
+    assert loaded == {"core", "core.runtime", "core.runtime.python_version"}
 
 
 SOURCE_FILES = {f"core.sources.io.{name}" for name in ("web", "folder", "github", "sharepoint")}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from core.keys import Keys
-from core.registry import history
-from core.registry.history import HistoryEntry, parse_entry, to_fields
-from core.registry.io.history_store import KEPT_ENTRIES, HistoryStore
+from core.registry import metric_history
+from core.registry.io.metric_history_store import KEPT_ENTRIES, HistoryStore
+from core.registry.metric_history import HistoryEntry, parse_entry, to_fields
 from core.runtime.history_recorder import HistoryRecorder
 from core.runtime.store_monitor import StoreMonitor
 from core.settings import Settings
@@ -37,28 +37,28 @@ def test_increase_within_an_hour() -> None:
     row = entries((90, {"stored": 1}), (59, {"stored": 10}), (5, {"stored": 30}))
     now = HistoryEntry(NOW, {"stored": 42.0, "polled": 7.0})
 
-    assert history.increase(row, now).counts["stored"] == 32
-    assert history.increase(row, now).seconds == 59 * 60
-    assert history.increase([], now).counts["stored"] == 42
-    assert history.increase([], now).seconds is None
+    assert metric_history.increase(row, now).counts["stored"] == 32
+    assert metric_history.increase(row, now).seconds == 59 * 60
+    assert metric_history.increase([], now).counts["stored"] == 42
+    assert metric_history.increase([], now).seconds is None
 
 
 def test_counters_that_began_anew() -> None:
     """A smaller counter than before is no speed, and no growth."""
     row = entries((10, {"stored": 100}), (5, {"stored": 3}), (0, {"stored": 8}))
-    at = history.times(NOW - 600, NOW, 300)
+    at = metric_history.times(NOW - 600, NOW, 300)
 
-    assert history.rate(row, at, 300, ["stored"], 3_600) == (None, None, 60.0)
-    assert history.increase(row, HistoryEntry(NOW, {"stored": 3.0})).counts["stored"] == 0
+    assert metric_history.rate(row, at, 300, ["stored"], 3_600) == (None, None, 60.0)
+    assert metric_history.increase(row, HistoryEntry(NOW, {"stored": 3.0})).counts["stored"] == 0
 
 
 def test_gaps_stay_gaps() -> None:
     """A step without an entry has no value; the speed after it is the mean of the whole gap."""
     row = entries((30, {"p50": 10, "changed": 0}), (29, {"p50": 20, "changed": 60}), (0, {"p50": 40, "changed": 350}))
-    at = history.times(NOW - 1_800, NOW, 600)
+    at = metric_history.times(NOW - 1_800, NOW, 600)
 
-    assert history.gauge(row, at, 600, "p50") == (10, 20, None, 40)
-    assert history.rate(row, at, 600, ["changed"], 60) == (None, 60, None, 10)
+    assert metric_history.gauge(row, at, 600, "p50") == (10, 20, None, 40)
+    assert metric_history.rate(row, at, 600, ["changed"], 60) == (None, 60, None, 10)
 
 
 async def test_one_entry_a_minute(redis: Client, keys: Keys) -> None:

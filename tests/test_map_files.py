@@ -15,7 +15,7 @@ import pytest
 
 from core.sources.sharepoint.io import map_files, shared_files
 from core.sources.sharepoint.io.map_files import MapFileWriter, load, read_rows, rewrite
-from core.sources.sharepoint.io.row_table import RowTable
+from core.sources.sharepoint.io.map_row_table import RowTable
 from core.sources.sharepoint.map_csv import MapFileDamaged, encode_header, encode_row
 from core.sources.sharepoint.map_rows import FileRow, SharePointRow, VectorStoreRow
 from core.store import folder_lock

@@ -10,7 +10,7 @@ import pytest
 from core.sources.sharepoint import odata
 from core.sources.sharepoint.odata import EntityPage
 from core.sources.sharepoint.remote_items import ListColumn, SharePointUnavailable
-from core.sources.sharepoint.remote_rows import read_file, read_list_item, read_site_page
+from core.sources.sharepoint.sharepoint_responses import read_file, read_list_item, read_site_page
 
 ORIGIN = "https://contoso.sharepoint.com"
 SITE = f"{ORIGIN}/sites/demo"

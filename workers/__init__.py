@@ -1,5 +1,5 @@
 """The processes. Each reads like its algorithm; the work is in `core`."""
 
-from core.runtime import interpreter
+from core.runtime import python_version
 
-interpreter.require()
+python_version.require()

@@ -19,7 +19,7 @@ from yarl import URL
 
 from core.errors import CutShort
 from core.models import Deferred, Failed
-from core.net import failures
+from core.net import fetch_failures
 from core.net.address_guard import Guard, Target
 from core.net.connector import PooledResolver, Proxy, open_connector
 from core.net.direct_client import DirectClient
@@ -117,8 +117,8 @@ class HttpSession:
         with self._guard.connecting_to(target) as attempt:
             try:
                 response = await self._send(target, headers, limits, method, body)
-            except failures.EXPECTED as error:
-                failed = failures.from_exception(error, blocked=attempt.blocked)
+            except fetch_failures.EXPECTED as error:
+                failed = fetch_failures.from_exception(error, blocked=attempt.blocked)
                 return self._proxy.check_error(error, failed, target.url) or failed
         status = response.status if isinstance(response, HttpResponse) else response.http_status
         return self._proxy.check_status(status) or response
@@ -160,7 +160,7 @@ async def _receive(
 
 async def _drain(content: aiohttp.StreamReader, limits: RequestLimits) -> None:
     """Read the body away, so that the connection can be used again; one that is too large or broken is closed."""
-    with contextlib.suppress(*failures.EXPECTED):
+    with contextlib.suppress(*fetch_failures.EXPECTED):
         bytes_left = limits.body_bytes
         async for chunk in content.iter_chunked(_CHUNK_BYTES):
             bytes_left -= len(chunk)
@@ -175,10 +175,10 @@ async def _with_body(content: aiohttp.StreamReader, head: HttpResponse, limits: 
     packing = ""
     try:
         packing = await _read(content, head, body, limits)
-    except failures.EXPECTED as error:
+    except fetch_failures.EXPECTED as error:
         # The status of an error is the news; that its page is damaged or slow changes nothing.
         if head.status < 400:
-            return failures.from_exception(error, http_status=head.status)
+            return fetch_failures.from_exception(error, http_status=head.status)
     return HttpResponse(head.status, head.headers, bytes(body), packing)
 
 
@@ -192,7 +192,7 @@ async def _read(content: aiohttp.StreamReader, head: HttpResponse, body: bytearr
     bytes_left = limits.body_bytes + (_COMPRESSION_OVERHEAD_BYTES if decompressor else 0)
     stated = head.headers.get("content-length")
     if stated is not None and int(stated) > bytes_left and not limits.cut:
-        raise failures.BodyTooLarge
+        raise fetch_failures.BodyTooLarge
     if decompressor and limits.keep_packed and head.status == 200:
         await _read_packed(content, body, bytes_left)
         return coding
@@ -204,9 +204,9 @@ async def _read(content: aiohttp.StreamReader, head: HttpResponse, body: bytearr
                 del body[limits.body_bytes :]
                 if limits.cut:
                     return ""
-                raise failures.BodyTooLarge
+                raise fetch_failures.BodyTooLarge
         if bytes_left < 0:
-            raise failures.BodyTooLarge  # packed data that unpacks to nothing, without end
+            raise fetch_failures.BodyTooLarge  # packed data that unpacks to nothing, without end
     if decompressor and not decompressor.is_complete:
         raise CutShort
     return ""
@@ -216,7 +216,7 @@ async def _read_packed(content: aiohttp.StreamReader, body: bytearray, most_byte
     async for chunk in content.iter_chunked(_CHUNK_BYTES):
         body += chunk
         if len(body) > most_bytes:
-            raise failures.BodyTooLarge
+            raise fetch_failures.BodyTooLarge
 
 
 def _plain_headers(headers: Mapping[str, str]) -> dict[str, str]:

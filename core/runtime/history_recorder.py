@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator
 from redis.exceptions import RedisError
 
 from core.keys import Keys
-from core.registry.history import MINUTE_SECONDS
-from core.registry.io.history_store import HistoryStore
+from core.registry.io.metric_history_store import HistoryStore
+from core.registry.metric_history import MINUTE_SECONDS
 from core.runtime.metric_values import MetricValues
 from core.runtime.store_monitor import StoreMonitor
 from core.search.io.chunk_count import ChunkCount

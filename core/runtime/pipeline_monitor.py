@@ -13,8 +13,8 @@ from core.feeds.io.subscriptions import SAMPLE_PREFIX, Subscriptions
 from core.keys import Keys
 from core.outputs.io.webhook_store import WebhookStore
 from core.outputs.webhook import Webhook, WebhookStatus
-from core.registry.history import HistoryEntry, RecentHistory
-from core.registry.io.history_store import HistoryStore
+from core.registry.io.metric_history_store import HistoryStore
+from core.registry.metric_history import HistoryEntry, RecentHistory
 from core.runs.io.run_list import RunFilter, RunList
 from core.runs.run import Run
 from core.runtime import health

@@ -15,7 +15,7 @@ from core.registry import field_parsing
 from core.registry.freshness import Freshness
 from core.registry.io.backlog import Backlog, BacklogReader
 from core.registry.io.freshness_sampler import FreshnessSampler
-from core.registry.io.overview import Overview
+from core.registry.io.store_counts import StoreCounts
 from core.registry.record import ARTICLES_SOURCE, Status
 from core.runtime import health
 from core.runtime.health import HealthReport, Needs
@@ -78,7 +78,7 @@ class StoreMonitor:
         self._queues = QueueMonitor(settings, self._own_client or client)
         self._backlog = BacklogReader(client, keys)
         self._sampler = FreshnessSampler(client, keys)
-        self._overview = Overview(client, keys)
+        self._overview = StoreCounts(client, keys)
         self._clock: ServerClock | None = None
 
     async def aclose(self) -> None:

@@ -14,7 +14,7 @@ from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.outputs.io.webhook_totals import WebhookTotals, read_totals
 from core.registry import field_parsing
-from core.registry.io.overview import Overview
+from core.registry.io.store_counts import StoreCounts
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
 from core.runs.io.run_store import RunStore
 from core.runs.run import run_json
@@ -41,10 +41,10 @@ async def collect_status(settings: Settings, client: connect.Client, keys: Keys)
     feeds = FeedStore(client, keys, Ttls.of(settings))
     by_category = await subscriptions.by_category()
     states = await feeds.states(sorted({url for urls in by_category.values() for url in urls}))
-    overview = Overview(client, keys)
-    memory, key_count = await overview.size()
+    counts = StoreCounts(client, keys)
+    memory, key_count = await counts.size()
     next_due = await feeds.next_due()
-    failure_count, newest = await overview.failures()
+    failure_count, newest = await counts.failures()
     codes = Counter("/".join(filter(None, (failure.code, failure.detail))) for failure in newest)
     hosts = Counter(host_of(failure.url) for failure in newest)
     return {
@@ -56,7 +56,7 @@ async def collect_status(settings: Settings, client: connect.Client, keys: Keys)
             "warnings": await redis_health.dangers(client),
         },
         "categories": {
-            category: await _category(overview, category, len(by_category.get(category, [])))
+            category: await _category(counts, category, len(by_category.get(category, [])))
             for category in await subscriptions.categories()
         },
         "feeds": {
@@ -70,7 +70,7 @@ async def collect_status(settings: Settings, client: connect.Client, keys: Keys)
             for state in states
             if state.error_class
         ],
-        "articles": await overview.articles(now),
+        "articles": await counts.articles(now),
         "failures": {
             "total": failure_count,
             "by_code": dict(codes.most_common()),
@@ -79,15 +79,15 @@ async def collect_status(settings: Settings, client: connect.Client, keys: Keys)
         "registry": await _registry(settings, keys, client, now),
         "paused": await RunStore(client, keys).paused(),
         "webhooks": _webhooks(await read_totals(client, keys)),
-        "last_cycle": await overview.counters(keys.ingest_last_run),
-        "all_cycles": await overview.counters(keys.ingest_stats),
-        "last_run": await overview.counters(keys.canonical_last_run),
-        "all_runs": await overview.counters(keys.canonical_stats),
+        "last_cycle": await counts.counters(keys.ingest_last_run),
+        "all_cycles": await counts.counters(keys.ingest_stats),
+        "last_run": await counts.counters(keys.canonical_last_run),
+        "all_runs": await counts.counters(keys.canonical_stats),
     }
 
 
-async def _category(overview: Overview, category: str, feeds: int) -> dict[str, int]:
-    links, articles = await overview.category(category)
+async def _category(counts: StoreCounts, category: str, feeds: int) -> dict[str, int]:
+    links, articles = await counts.category(category)
     return {"feeds": feeds, "links": links, "articles": articles}
 
 
@@ -103,16 +103,16 @@ def _webhooks(totals: WebhookTotals) -> dict[str, Any]:
 
 
 async def _registry(settings: Settings, keys: Keys, client: connect.Client, now: float) -> dict[str, Any]:
-    overview, queue = Overview(client, keys), EmbedQueue(client, keys)
-    sources = await _sources(overview, SourceStore(client, keys))
-    due = Counter(await overview.due([ARTICLES_SOURCE, URLS_SOURCE, *sources], now))
+    counts, queue = StoreCounts(client, keys), EmbedQueue(client, keys)
+    sources = await _sources(counts, SourceStore(client, keys))
+    due = Counter(await counts.due([ARTICLES_SOURCE, URLS_SOURCE, *sources], now))
     return {
-        "items": await overview.items(),
+        "items": await counts.items(),
         "due": {sid: count for sid, count in due.most_common(MAX_DUE_SOURCES) if count},
         "sources": sources,
         "runs": [run_json(run) for run in await RunStore(client, keys).newest(MAX_RUNS, now)],
         "queues": await asyncio.to_thread(_queues, settings),
-        "refreshed": await overview.counters(keys.refresh_stats),
+        "refreshed": await counts.counters(keys.refresh_stats),
         "search": {
             "waiting": await queue.count(),
             "space": await VectorSpaceStore(client, keys).current(),
@@ -121,13 +121,13 @@ async def _registry(settings: Settings, keys: Keys, client: connect.Client, now:
     }
 
 
-async def _sources(overview: Overview, store: SourceStore) -> dict[str, dict[str, Any]]:
+async def _sources(counts: StoreCounts, store: SourceStore) -> dict[str, dict[str, Any]]:
     sources = {}
     for sid in await store.ids():
         details = await store.details(sid)
         sources[sid] = {
             "kind": details.get("kind", ""),
-            "items": await overview.items_of(sid),
+            "items": await counts.items_of(sid),
             "last_listed_ts": field_parsing.timestamp(details.get("last_listed_ts")),
             "last_listing": details.get("last_listing", ""),
             "held": details.get("held", ""),

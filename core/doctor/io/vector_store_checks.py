@@ -15,7 +15,7 @@ from core.runs.run import source_scope
 from core.settings import Settings
 from core.sources.io.domain_folder import DomainFolders
 from core.sources.io.domain_store import DomainStore, StoredDomain
-from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.store.connect import Client
 from core.value_class import value_class
 

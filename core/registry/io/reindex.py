@@ -20,9 +20,9 @@ from core.ids import domain_of_source
 from core.keys import Keys
 from core.registry.io.due import DueItems
 from core.registry.io.item_queries import ItemQueries, one_domain_of
-from core.registry.io.overview import Overview
 from core.registry.io.paused_items import PausedItems
 from core.registry.io.reindex_items import ReindexItems, open_reindex
+from core.registry.io.store_counts import StoreCounts
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
 from core.runs.io.run_store import RunStore
 from core.settings import Settings
@@ -178,7 +178,7 @@ class Reindexer:
         if failed and force:
             return Selection(_one_batch([]), _one_batch(failed))
         if failed:
-            failure = await Overview(self._client, self._keys).failure(resolved.uid)
+            failure = await StoreCounts(self._client, self._keys).failure(resolved.uid)
             why = "/".join(filter(None, (failure.code, failure.detail))) or "it gave no article"
             raise FreshetError(f"{redact(name)} is a link that was tried ({why}); --force tries it again.")
         raise NotFound(

@@ -19,7 +19,7 @@ from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.crawl_progress import CrawlProgress, PercentRange
 from core.sources.io.crawl_runs import CrawlMode
 from core.sources.io.source import Source
-from core.sources.sharepoint.io.step import Step
+from core.sources.sharepoint.io.step_context import Step
 from core.sources.sharepoint.step_names import StepName
 from core.sources.sharepoint.step_results import SourceStatistics
 from core.sources.source_record import SOURCES_SUFFIX

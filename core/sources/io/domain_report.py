@@ -17,7 +17,7 @@ from core.sources.io.domain_store import DomainStore
 from core.sources.io.source_coverage import SourceCoverage, read_coverage
 from core.sources.io.source_items import SourceItems
 from core.sources.io.source_store import SourceStore
-from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.store import connect
 from core.store.connect import Client
 from core.urls.secrets import redact

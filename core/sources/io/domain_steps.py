@@ -24,7 +24,7 @@ from core.sources.io.domain_file_sync import DomainFileSync
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.dry_run import DryRunReport, dry_run_source
 from core.sources.io.source_selection import select_sources, with_steps
-from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.store import connect
 from core.value_class import value_class
 

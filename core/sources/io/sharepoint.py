@@ -26,7 +26,7 @@ from core.sources.planned_changes import PlannedChanges
 from core.sources.sharepoint import item_urls
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.map_files import read_rows
-from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.map_csv import MapFileDamaged
 from core.sources.sharepoint.map_rows import FileRow
 from core.sources.sharepoint.source_configs import FileSourceConfig, ListSourceConfig, SitePageSourceConfig
@@ -40,7 +40,7 @@ from core.urls.scope import EXCLUDED, NOT_EMBEDDED, Judgement
 if TYPE_CHECKING:
     from core.net.fetcher import BodySlot
     from core.runtime.context import Context
-    from core.sources.sharepoint.io.step import Step
+    from core.sources.sharepoint.io.step_context import Step
 
 BATCH_ITEMS = 500
 _TYPES = CFG.DEFAULT_FILETYPES_ACCEPTED_BY_VECTOR_STORES

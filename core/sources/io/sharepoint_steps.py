@@ -15,7 +15,7 @@ from core.sources.sharepoint.io.download_preview import preview
 from core.sources.sharepoint.io.download_step import FULL, SKIPPED, download
 from core.sources.sharepoint.io.process_step import process
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
-from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.item_urls import item_url
 from core.sources.sharepoint.map_rows import FileRow
 from core.sources.sharepoint.remote_items import SharePointUnavailable
@@ -25,7 +25,7 @@ from core.sources.sharepoint.stored_source import StoredSource
 
 if TYPE_CHECKING:
     from core.runtime.context import Context
-    from core.sources.sharepoint.io.step import Step
+    from core.sources.sharepoint.io.step_context import Step
 
 log = logging.getLogger("crawler")
 

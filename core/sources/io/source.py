@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from core.net.fetcher import BodySlot
     from core.runtime.context import Context
     from core.sources.domain_schema import SourceConfig  # brings Pydantic, which a run over feeds does without
-    from core.sources.sharepoint.io.step import Step
+    from core.sources.sharepoint.io.step_context import Step
 
 MOST_ITEMS = 10_000_000
 UNCHANGED = "unchanged"

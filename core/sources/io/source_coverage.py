@@ -11,7 +11,7 @@ from core.runs.run import Run
 from core.sources.crawl_parameters import CrawlParameters
 from core.sources.sharepoint.coverage import Coverage
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
-from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.step_names import StepName
 from core.sources.sharepoint.stored_source import StoredSource

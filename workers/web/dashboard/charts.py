@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from core.registry import history
-from core.registry.history import Points, RecentHistory
+from core.registry import metric_history
+from core.registry.metric_history import Points, RecentHistory
 from core.value_class import value_class
 from workers.web.dashboard.formats import DAY, HOUR, MINUTE, duration
 
@@ -67,13 +67,13 @@ def day_charts(recent: RecentHistory) -> tuple[Chart, ...]:
     entries = recent.entries
     first, last = (entries[0].ts, entries[-1].ts) if entries else (0.0, 0.0)
     step = FINE_STEP if last - first < FINE_SECONDS else COARSE_STEP
-    at = history.times(first, last, step)
-    ages = [history.gauge(entries, at, step, name) for name in ("p50", "p95")]
+    at = metric_history.times(first, last, step)
+    ages = [metric_history.gauge(entries, at, step, name) for name in ("p50", "p95")]
     unit, seconds = _unit(ages)
     half, most = ([None if age is None else age / seconds for age in one] for one in ages)
-    articles = history.rate(entries, at, step, ["stored"], HOUR)
-    visits = history.rate(entries, at, step, history.VISITS, MINUTE)
-    failed = history.rate(entries, at, step, ["failed"], MINUTE)
+    articles = metric_history.rate(entries, at, step, ["stored"], HOUR)
+    visits = metric_history.rate(entries, at, step, metric_history.VISITS, MINUTE)
+    failed = metric_history.rate(entries, at, step, ["failed"], MINUTE)
     return (
         Chart(
             "freshness",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core.registry import history
-from core.registry.history import VISITS, Increase
+from core.registry import metric_history
+from core.registry.metric_history import VISITS, Increase
 from core.registry.record import Status
 from core.runtime.pipeline_monitor import PipelineState
 from core.value_class import value_class
@@ -39,7 +39,7 @@ class Flow:
 
 def flow_of(state: PipelineState) -> Flow:
     """Return the picture at this moment."""
-    grown = history.increase(state.history.entries, state.now)
+    grown = metric_history.increase(state.history.entries, state.now)
     return Flow(tuple(_stations(state, grown)), _period(grown.seconds))
 
 

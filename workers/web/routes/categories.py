@@ -11,7 +11,7 @@ from core.feeds.io.manual_poll import choose_feeds, make_due, require_unpaused
 from core.feeds.io.opml import export_opml, import_opml
 from core.feeds.io.subscription_sync import notes_on_files
 from core.registry.io.item_forgetter import removal_counts
-from core.registry.io.overview import Overview
+from core.registry.io.store_counts import StoreCounts
 from core.urls.secrets import redact
 from workers.web.errors import ApiError
 from workers.web.models import AnswerModel, Flag, Name, NoParameters, RequestModel
@@ -93,7 +93,7 @@ async def show_category(call: Call, asked: CategoryRequest) -> CategoryAnswer:
 
 
 async def _answer(call: StoreCall, name: str, feeds: int) -> CategoryAnswer:
-    links, articles = await Overview(call.client, call.keys).category(name)
+    links, articles = await StoreCounts(call.client, call.keys).category(name)
     return CategoryAnswer(name=name, feeds=feeds, links=links, articles=articles)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from core.outputs.vector_store.embed_changes import EmbedChange, change_of, has_moved, renamed_row, uploaded_since
 from core.outputs.vector_store.file_attributes import attribute_url, attributes_of, generation_of, newest_live
-from core.outputs.vector_store.io.embed_pass import EmbedPass
+from core.outputs.vector_store.io.embed_step_context import EmbedStepContext
 from core.outputs.vector_store.io.embed_uploads import Candidate, EmbedUploads
 from core.outputs.vector_store.io.local_content import LocalContent, LocalState, content_hash, look_at
 from core.outputs.vector_store.store_files import StoredFile, VectorStoreUnavailable
@@ -34,7 +34,7 @@ class _Decision:
 class EmbedComparison:
     """Goes through `files_map.csv` once."""
 
-    def __init__(self, one: EmbedPass, uploads: EmbedUploads) -> None:
+    def __init__(self, one: EmbedStepContext, uploads: EmbedUploads) -> None:
         self._pass = one
         self._maps = one.maps
         self._counts = one.counts

@@ -18,15 +18,15 @@ from core.outputs.vector_store.file_attributes import is_of
 from core.outputs.vector_store.io import metadata_file
 from core.outputs.vector_store.io.embed_comparison import FILES_AT_ONCE, EmbedComparison
 from core.outputs.vector_store.io.embed_maps import EmbedMaps
-from core.outputs.vector_store.io.embed_pass import EmbedPass
+from core.outputs.vector_store.io.embed_step_context import EmbedStepContext
 from core.outputs.vector_store.io.embed_uploads import EmbedUploads
 from core.outputs.vector_store.io.named_files import NamedFiles
 from core.outputs.vector_store.io.store_listing import StoreListing
 from core.outputs.vector_store.protocol import VectorStore
 from core.outputs.vector_store.store_files import FileStatus, StoredFile, VectorStoreUnavailable
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
-from core.sources.sharepoint.io.step import Step
-from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.io.step_context import Step
+from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
 from core.sources.sharepoint.step_results import EmbedCounts
 from core.sources.sharepoint.stored_source import StoredSource
@@ -50,19 +50,19 @@ async def embed(
 @contextlib.asynccontextmanager
 async def _open_pass(
     store: VectorStore, storage: CrawlerStorage, source: StoredSource, step: Step, is_full: bool
-) -> AsyncIterator[EmbedPass]:
+) -> AsyncIterator[EmbedStepContext]:
     folder = storage.source_folder(source)
     with contextlib.ExitStack() as stack:
         maps = await asyncio.to_thread(stack.enter_context, EmbedMaps(storage, source))
         listing = stack.enter_context(StoreListing(folder))
         named = stack.enter_context(NamedFiles(storage, storage.map_file(source, VectorStoreRow)))
-        yield EmbedPass(store, storage, source, source.paths, maps, listing, named, step, is_full)
+        yield EmbedStepContext(store, storage, source, source.paths, maps, listing, named, step, is_full)
 
 
 class _Embedding:
     """One run of the step."""
 
-    def __init__(self, one: EmbedPass) -> None:
+    def __init__(self, one: EmbedStepContext) -> None:
         self._pass = one
         self._maps = one.maps
         self._counts = one.counts

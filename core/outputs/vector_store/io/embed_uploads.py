@@ -16,7 +16,7 @@ from pathlib import Path
 from core.outputs.vector_store.embed_changes import embedded_row, failed_row
 from core.outputs.vector_store.file_attributes import attribute_url, attributes_of, next_generation, url_of
 from core.outputs.vector_store.io.begun_uploads import BegunUploads
-from core.outputs.vector_store.io.embed_pass import EmbedPass
+from core.outputs.vector_store.io.embed_step_context import EmbedStepContext
 from core.outputs.vector_store.store_files import BegunUpload, FileStatus, StoredFile, UploadRequest, UploadResult
 from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
 from core.value_class import value_class
@@ -54,7 +54,7 @@ class _Outcome:
 class EmbedUploads:
     """Uploads candidates in batches, and keeps those that failed for the next batch."""
 
-    def __init__(self, one: EmbedPass) -> None:
+    def __init__(self, one: EmbedStepContext) -> None:
         self._pass = one
         self._begun = BegunUploads(one.storage.source_folder(one.source))
         self._failed: list[_Outcome] = []

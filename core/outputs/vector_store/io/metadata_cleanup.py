@@ -11,7 +11,7 @@ from core.outputs.vector_store.io.named_files import vector_store_maps
 from core.outputs.vector_store.protocol import VectorStore
 from core.outputs.vector_store.store_files import VectorStoreUnavailable
 from core.sources.sharepoint.io.seen_ids import SeenIds
-from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.map_csv import MapFileDamaged, decode
 from core.sources.sharepoint.map_rows import VectorStoreRow
 

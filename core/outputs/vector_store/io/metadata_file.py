@@ -16,7 +16,7 @@ from core.outputs.vector_store.file_metadata import Entry, carried_over, entry_o
 from core.outputs.vector_store.io.embed_maps import EmbedMaps
 from core.outputs.vector_store.io.json_entries import EntriesDamaged, read_entries
 from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, ScratchDatabase, as_key
-from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.stored_source import StoredSource
 from core.store import folder_lock, private_files
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from core.sources.sharepoint.io.seen_ids import SeenIds
-from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.map_csv import MapFileDamaged, decode
 from core.sources.sharepoint.map_rows import VectorStoreRow
 

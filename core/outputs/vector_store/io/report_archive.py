@@ -22,7 +22,7 @@ from core.outputs.vector_store.crawl_report import ReportName
 from core.registry.record import iso
 from core.settings import Settings
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
-from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.store import private_files
 from core.value_class import value_class
 

@@ -10,8 +10,8 @@ from core.sources.sharepoint.change_detection import ItemChange, detect
 from core.sources.sharepoint.coverage import count_file_type
 from core.sources.sharepoint.io import map_files
 from core.sources.sharepoint.io.claimed_files import ClaimedFiles
+from core.sources.sharepoint.io.map_row_table import RowTable
 from core.sources.sharepoint.io.remote_listing import RemoteListing
-from core.sources.sharepoint.io.row_table import RowTable
 from core.sources.sharepoint.map_csv import MapFileDamaged
 from core.sources.sharepoint.map_rows import FileRow, SharePointRow
 from core.sources.sharepoint.step_results import DownloadCounts

@@ -16,11 +16,11 @@ from core.sources.sharepoint.io import map_files
 from core.sources.sharepoint.io.claimed_files import ClaimedFiles
 from core.sources.sharepoint.io.comparison import gone_items, load_known, wanted_items
 from core.sources.sharepoint.io.download_step import FULL, INCREMENTAL
+from core.sources.sharepoint.io.map_row_table import RowTable
 from core.sources.sharepoint.io.mirror_storage import MirrorStorage
 from core.sources.sharepoint.io.remote_listing import RemoteListing
-from core.sources.sharepoint.io.row_table import RowTable
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
-from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.map_rows import FileRow, MapRow, SharePointRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.step_results import DownloadCounts

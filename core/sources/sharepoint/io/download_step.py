@@ -20,12 +20,12 @@ from core.sources.sharepoint.io.integrity_check import IntegrityCheck
 from core.sources.sharepoint.io.item_downloads import ItemDownloads
 from core.sources.sharepoint.io.list_export import write_export
 from core.sources.sharepoint.io.map_files import MapFileWriter
+from core.sources.sharepoint.io.map_row_table import RowTable
 from core.sources.sharepoint.io.mirror_storage import MirrorStorage
 from core.sources.sharepoint.io.remote_listing import RemoteListing
-from core.sources.sharepoint.io.row_table import RowTable
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
-from core.sources.sharepoint.io.step import Step
-from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.io.step_context import Step
+from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.map_rows import FileRow, SharePointRow
 from core.sources.sharepoint.remote_items import SharePointStopped, SharePointUnavailable
 from core.sources.sharepoint.source_types import SharePointType

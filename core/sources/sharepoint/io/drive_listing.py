@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from core.sources.sharepoint.io import map_files
-from core.sources.sharepoint.io.row_table import RowTable
+from core.sources.sharepoint.io.map_row_table import RowTable
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
 from core.sources.sharepoint.listing_memory import ListingMemory, RowsDigest, fingerprint
 from core.sources.sharepoint.map_csv import MapFileDamaged

@@ -27,8 +27,8 @@ from core.sources.sharepoint.integrity import (
     right_places,
 )
 from core.sources.sharepoint.io.disk_table import DiskTable
+from core.sources.sharepoint.io.map_row_table import RowTable
 from core.sources.sharepoint.io.mirror_storage import MirrorStorage
-from core.sources.sharepoint.io.row_table import RowTable
 from core.sources.sharepoint.local_paths import SUBFOLDERS
 from core.sources.sharepoint.map_rows import FileRow, SharePointRow
 from core.sources.sharepoint.source_types import SharePointType

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from core.sources.sharepoint.change_detection import is_changed
 from core.sources.sharepoint.io.claimed_files import ClaimedFiles
+from core.sources.sharepoint.io.map_row_table import RowTable
 from core.sources.sharepoint.io.remote_listing import RemoteListing
-from core.sources.sharepoint.io.row_table import RowTable
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
-from core.sources.sharepoint.io.step import Step
+from core.sources.sharepoint.io.step_context import Step
 from core.sources.sharepoint.local_paths import LocalPaths, PathRefused
 from core.sources.sharepoint.map_rows import FileRow, SharePointRow
 from core.sources.sharepoint.page_html import encode_original

@@ -20,10 +20,10 @@ from core.sources.sharepoint.io.claimed_files import ClaimedFiles
 from core.sources.sharepoint.io.item_values import ItemValues
 from core.sources.sharepoint.io.list_export import read_export
 from core.sources.sharepoint.io.map_files import MapFileWriter
+from core.sources.sharepoint.io.map_row_table import RowTable
 from core.sources.sharepoint.io.mirror_storage import MirrorStorage
-from core.sources.sharepoint.io.row_table import RowTable
-from core.sources.sharepoint.io.step import Step
-from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.io.step_context import Step
+from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.list_csv import ListExportDamaged
 from core.sources.sharepoint.list_markdown import row_markdown
 from core.sources.sharepoint.local_paths import FAILED, PathRefused

@@ -12,7 +12,7 @@ from typing import Self
 from core.sources.sharepoint.coverage import Coverage, count_columns, unread_columns
 from core.sources.sharepoint.io.drive_listing import drive_listing
 from core.sources.sharepoint.io.item_values import ItemValues
-from core.sources.sharepoint.io.row_table import RowTable
+from core.sources.sharepoint.io.map_row_table import RowTable
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
 from core.sources.sharepoint.list_markdown import export_cells, exported_columns, row_markdown
 from core.sources.sharepoint.map_rows import SharePointRow

@@ -17,7 +17,7 @@ from core.sources.sharepoint.io.throttle_gate import ShouldStop
 from core.sources.sharepoint.odata import Entity, query
 from core.sources.sharepoint.refusals import RequestRefused, check_site_url, listing_advice
 from core.sources.sharepoint.remote_items import ListColumn, RemoteItem, SharePointUnavailable
-from core.sources.sharepoint.remote_rows import read_file, read_list_item, read_site_page
+from core.sources.sharepoint.sharepoint_responses import read_file, read_list_item, read_site_page
 
 if TYPE_CHECKING:
     from core.sources.sharepoint.io.graph_delta import DriveState

@@ -26,7 +26,7 @@ class Failure:
     url: str
 
 
-class Overview:
+class StoreCounts:
     """Reads what the status shows."""
 
     def __init__(self, client: Client, keys: Keys) -> None:

@@ -11,8 +11,8 @@ from core.outputs.vector_store.io.named_files import NamedFiles
 from core.outputs.vector_store.io.store_listing import StoreListing
 from core.outputs.vector_store.protocol import VectorStore
 from core.outputs.vector_store.store_files import StoredFile
-from core.sources.sharepoint.io.step import Step
-from core.sources.sharepoint.io.storage import CrawlerStorage
+from core.sources.sharepoint.io.step_context import Step
+from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.local_paths import LocalPaths
 from core.sources.sharepoint.map_rows import VectorStoreRow
 from core.sources.sharepoint.step_results import EmbedCounts
@@ -25,7 +25,7 @@ _LISTED_AT_ONCE = 500
 
 
 @value_class
-class EmbedPass:
+class EmbedStepContext:
     """One source, one store, one pass."""
 
     store: VectorStore

@@ -8,7 +8,7 @@ from typing import cast
 from redis.exceptions import ResponseError
 
 from core.keys import Keys
-from core.registry.history import HistoryEntry, RecentHistory, minute_of, parse_entry, to_fields
+from core.registry.metric_history import HistoryEntry, RecentHistory, minute_of, parse_entry, to_fields
 from core.store.connect import Client
 
 KEPT_ENTRIES = 2_880
