@@ -18,7 +18,6 @@ from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.runs.io.state_file import StateFiles
 from core.settings import Settings
 from core.sources.io import read_permission
-from core.sources.io.domain_file import parse_quick, renamed
 from core.sources.io.domain_folder import DomainFolders
 from core.sources.io.domain_store import DomainStore, StoredDomain, no_domain
 from core.sources.io.source_kinds import location, source_class
@@ -121,6 +120,9 @@ async def read_quick(settings: Settings, client: Client, keys: Keys, word: str, 
 
     No file is read for it, and whether a folder is there is only told of those that may be read.
     """
+    # Here: it takes pydantic, which a crawl and the timer do without.
+    from core.sources.io.domain_file import parse_quick, renamed
+
     domain = parse_quick(word, "/", web_url=settings.github_web_url)
     if domain_id:
         domain = renamed(domain, domain_id)
