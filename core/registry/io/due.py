@@ -86,21 +86,23 @@ if #picked > 0 then call('SET', KEYS[2], cjson.encode(picked), 'PX', ARGV[7]) en
 return picked
 """
 
-# KEYS: records · ARGV[1] JSON: ids, now, iso, force, token, beginning and end of due keys, beginning of crash counters,
-# since. Returns for each 1 = done (also by an earlier copy of this call), 0 = no such record. A parked item is free
+# KEYS[1] the first record · ARGV[1] JSON: ids, beginning of records, now, iso, force, token, beginning and end of due
+# keys, beginning of crash counters, since. A thousand records as words of their own would cost the client ten times as
+# much. Returns for each 1 = done (also by an earlier copy of this call), 0 = no such record. A parked item is free
 # again, except for a pass (since), which leaves alone what is parked and what was checked since it was requested; a
 # pass by force leaves alone what was processed since it forced it.
 _MAKE_DUE = """
 local call = redis.call
 local request = cjson.decode(ARGV[1])
 local answers = {}
-for i, id in ipairs(request.ids) do
-  local sources, next_at, checked = unpack(call('HMGET', KEYS[i], 'sources', 'nextCrawlAt', 'checkedTs'))
+for _, id in ipairs(request.ids) do
+  local record = request.records .. id
+  local sources, next_at, checked = unpack(call('HMGET', record, 'sources', 'nextCrawlAt', 'checkedTs'))
   -- A record without the field was written before there were other sources than feeds.
-  if not sources and call('EXISTS', KEYS[i]) == 1 then sources = 'rss' end
+  if not sources and call('EXISTS', record) == 1 then sources = 'rss' end
   local is_left = request.since and not request.force and (next_at == '' or tonumber(checked or 0) >= request.since)
   if request.since and request.force then
-    local forced = call('HMGET', KEYS[i], 'forcedBy', 'reindexGeneration', 'processedGeneration')
+    local forced = call('HMGET', record, 'forcedBy', 'reindexGeneration', 'processedGeneration')
     is_left = forced[1] == request.token and tonumber(forced[3] or 0) >= tonumber(forced[2] or 0)
   end
   if not sources then
@@ -108,9 +110,9 @@ for i, id in ipairs(request.ids) do
   elseif is_left then
     answers[#answers + 1] = '1'
   else
-    if request.force and call('HGET', KEYS[i], 'forcedBy') ~= request.token then
-      call('HINCRBY', KEYS[i], 'reindexGeneration', 1)
-      call('HSET', KEYS[i], 'reindexRequested', 'true', 'forcedBy', request.token)
+    if request.force and call('HGET', record, 'forcedBy') ~= request.token then
+      call('HINCRBY', record, 'reindexGeneration', 1)
+      call('HSET', record, 'reindexRequested', 'true', 'forcedBy', request.token)
       call('DEL', request.crashes .. id)
     end
     local was_due = false
@@ -121,7 +123,7 @@ for i, id in ipairs(request.ids) do
     end
     -- What was due already keeps its place in line, and the record its time.
     if not was_due or (next_at or '') == '' or next_at > request.iso then
-      call('HSET', KEYS[i], 'nextCrawlAt', request.iso)
+      call('HSET', record, 'nextCrawlAt', request.iso)
     end
     answers[#answers + 1] = '1'
   end
@@ -260,6 +262,7 @@ class DueItems:
         before, after = self._keys.due("\n").split("\n")
         request = {
             "ids": list(item_ids),
+            "records": self._keys.item(""),
             "now": now,
             "iso": iso(now),
             "force": force,
@@ -269,6 +272,5 @@ class DueItems:
             "crashes": self._keys.crashes(""),
             **({} if since is None else {"since": since}),
         }
-        keys = [self._keys.item(item_id) for item_id in item_ids]
-        answers = await self._client.eval(_MAKE_DUE, len(keys), *keys, packed_json(request))
+        answers = await self._client.eval(_MAKE_DUE, 1, self._keys.item(item_ids[0]), packed_json(request))
         return [letter == "1" for letter in cast(str, answers)]
