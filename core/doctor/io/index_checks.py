@@ -20,7 +20,9 @@ from core.search.io.live_pages import LivePageReader
 from core.search.io.vector_space import VectorSpaceStore
 from core.search.spaces import NO_SPACES, Spaces, parse_spaces
 from core.store import scanning
+from core.store.commit import Command
 from core.store.connect import Client, texts
+from core.store.pipeline import read_many
 
 MOST_REMEMBERED = 100_000
 """Findings that are not reported a second time when another list names the same item."""
@@ -219,14 +221,14 @@ class IndexChecks:
 
     async def _rows(self, item_ids: Sequence[str]) -> dict[str, tuple[Record, str, list[str], float | None]]:
         """Read of each the record, the version of its chunks, their ids, and since when it waits."""
-        pipe = self._client.pipeline(transaction=False)
+        commands: list[Command] = []
         for item_id in item_ids:
-            pipe.hmget(self._keys.item(item_id), FIELDS)
-            pipe.hget(self._keys.document(item_id), "live")
-            pipe.zrange(self._keys.chunks(item_id), 0, -1)
-            pipe.zscore(self._keys.embed_due, item_id)
-        answers = await pipe.execute() if item_ids else []
-        rows = zip(item_ids, answers[::4], answers[1::4], answers[2::4], answers[3::4], strict=True)
+            commands.append(("HMGET", self._keys.item(item_id), *FIELDS))
+            commands.append(("HGET", self._keys.document(item_id), "live"))
+            commands.append(("ZRANGE", self._keys.chunks(item_id), 0, -1))
+        answers = await read_many(self._client, commands)
+        scores = await self._client.zmscore(self._keys.embed_due, list(item_ids)) if item_ids else []
+        rows = zip(item_ids, answers[::3], answers[1::3], answers[2::3], scores, strict=True)
         return {
             item_id: (dict(zip(FIELDS, values, strict=True)), str(live or ""), chunks, waiting)
             for item_id, values, live, chunks, waiting in rows
