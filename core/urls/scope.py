@@ -155,6 +155,7 @@ class Scope:
         self.kind = ScopeKind(kind)
         self.max_depth = max_depth
         self.landings = tuple(landings)
+        self._root_slashes = _slashes(self.root.partition("?")[0])
         self._roots = (self._root, *map(RootUrl.parse, landings))
         self._present = self._roots[-1]
         self._patterns = tuple(include), tuple(exclude)
@@ -201,7 +202,10 @@ class Scope:
         return self._present.url
 
     def is_root(self, url: str) -> bool:
-        """Return whether it is the address of the root."""
+        """Return whether a clean URL is the address of the root."""
+        # Mostly it has more or fewer folders; to count them takes a tenth of the time of a parse.
+        if "?" not in url and _slashes(url) != self._root_slashes:
+            return False
         parts = split_url(url)
         return parts is not None and self._root.is_same_page(parts)
 
@@ -262,6 +266,10 @@ def _version(
     """Changes with anything that could admit other URLs, our own rules included."""
     rules = [spider_traps.RULES_VERSION, *roots, kind, list(include), list(exclude), max_depth]
     return hashlib.sha256(json.dumps(rules).encode()).hexdigest()[:12]
+
+
+def _slashes(url: str) -> int:
+    return url.rstrip("/").count("/")
 
 
 def _is_same_site(one: UrlParts, other: UrlParts) -> bool:

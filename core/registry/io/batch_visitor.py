@@ -199,7 +199,8 @@ class Visitor:
 
 def _is_done(item: Item, picked_ts: float, now: float) -> bool:
     """Return whether it was visited since it was picked, and neither forced nor changed in its listing since then."""
-    is_awaited = item.next_ts is not None and item.next_ts <= now
+    next_ts = item.next_ts  # reads a date
+    is_awaited = next_ts is not None and next_ts <= now
     has_moved = item.listed_version != item.visited_version and not item.failures and not item.missing_checks
     return item.checked_ts >= picked_ts and not (item.is_forced or is_awaited or has_moved)
 
