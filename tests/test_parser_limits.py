@@ -50,6 +50,16 @@ def test_floods_of_attributes_go(tag: str) -> None:
     assert limit_markup(f"<i>a</i>{tag}b</p>{WORDS}") == f"<i>a</i> b</p>{WORDS}"
 
 
+@pytest.mark.parametrize("chars", [4095, 4096, 4097, 8191, 8192, 20_000])
+@pytest.mark.parametrize("before", ["", "<b>x</b>", "x" * 4095 + ">", "x" * 5000, f"<script>{'y' * 6000}"])
+def test_floods_are_found_wherever_they_stand(chars: int, before: str) -> None:
+    """A tag is a flood by its length alone, whatever stands around it; one that never ends is one too."""
+    for tag in (f"<p x='{'y' * (chars - 6)}", f"<p x='{'y' * (chars - 7)}>", f"<p {'k ' * ((chars - 3) // 2)}>"):
+        is_long = len(tag.rstrip(">")) - len("<p") >= 4096
+        is_flood = is_long and (len(tag) > 8192 or len(tag.split()) > 100)
+        assert limit_markup(f"{before}{tag}<i>words</i>") == f"{before}{' ' if is_flood else tag}<i>words</i>"
+
+
 def test_old_pages_keep_their_paragraphs() -> None:
     """Paragraphs and items that nobody closed add no depth."""
     page = "<html><body>" + "<p>words<li>item<td>cell" * 500 + WORDS

@@ -39,23 +39,28 @@ def decode_page(body: bytes, content_type: str = "") -> str:
     if mark:
         body = body.decode(mark, "replace").removeprefix("\ufeff").encode("utf-8", "replace")
         return body.translate(_WHITE, _CONTROLS).decode()
-    # A page whose declarations can be read is not UTF-16, whatever they say.
-    declared = [match[1] for match in (_META.search(body[:_PRESCAN_BYTES]), _XML.match(body[:300])) if match]
-    codecs = [encoding.codec_from_content_type(content_type)]
-    codecs += [encoding.codec_for_label(label.decode()) for label in declared]
-    if "iso-2022-jp" in codecs and b"\x1b" in body:  # seven bits only: it would pass for ASCII
+    if b"\x1b" in body and "iso-2022-jp" in _declared_codecs(body, content_type):  # seven bits: it would pass for ASCII
         return body.decode("iso-2022-jp", "replace")
-    body = body.translate(_WHITE, _CONTROLS)  # single bytes in every encoding left here
+    plain = body.translate(_WHITE, _CONTROLS)  # single bytes in every encoding left here
     try:
-        return body.decode()
+        return plain.decode()
     except UnicodeDecodeError:
         pass
+    codecs, body = _declared_codecs(body, content_type), plain
     # One broken character in a hundred foreign bytes: a cut at the end is forgiven, a wrong label is not.
     foreign = len(body.translate(None, _ASCII))
     for codec in codecs:
         if codec and codec != "utf-8" and (text := body.decode(codec, "replace")).count("\ufffd") * 100 <= foreign:
             return text
     return body.decode(_guess_codec(body), "replace")
+
+
+def _declared_codecs(body: bytes, content_type: str) -> list[str | None]:
+    """The codecs that the header and the page name; UTF-8 that can be read as such does not need them."""
+    # A page whose declarations can be read is not UTF-16, whatever they say.
+    declared = [match[1] for match in (_META.search(body[:_PRESCAN_BYTES]), _XML.match(body[:300])) if match]
+    codecs = [encoding.codec_from_content_type(content_type)]
+    return codecs + [encoding.codec_for_label(label.decode()) for label in declared]
 
 
 def _guess_codec(body: bytes) -> str:

@@ -118,6 +118,9 @@ def _has_many_controls(body: bytes) -> bool:
 
     For encodings that keep ASCII as it is.
     """
+    # Nearly no page has any. Where the samples would cover the page more than once, one look at all of it is cheaper.
+    if len(body) <= 3 * _SAMPLE_BYTES and len(body) - len(body.translate(None, _CONTROLS)) <= _MIN_CONTROLS:
+        return False
     middle = len(body) // 2
     for sample in (body[:_SAMPLE_BYTES], body[middle : middle + _SAMPLE_BYTES], body[-_SAMPLE_BYTES:]):
         controls = len(sample) - len(sample.translate(None, _CONTROLS))
