@@ -39,7 +39,9 @@ _SELECTORS = {
     "link": 'link[rel="canonical"], link[rel="image_src"]',
     "meta": "meta[content]",
 }
-_WANTED = ", ".join(_SELECTORS.get(tag, tag) for tag in METADATA_TAGS)
+_METADATA_TAGS = frozenset(METADATA_TAGS)
+_TAGS_WITH_TEXT = frozenset(("title", "h1", "script"))
+_WANTED = ", ".join([_SELECTORS.get(tag, tag) for tag in METADATA_TAGS] + ["article", "main", "img"])
 
 
 class LexborPage:
@@ -48,12 +50,15 @@ class LexborPage:
     def __init__(self, html: str) -> None:
         self._html = html
         self._tree = _parse(html)
+        # All in one walk: each takes 0.1 ms, whatever it looks for.
+        self._found = [(str(node.tag), node) for node in self._tree.css(_WANTED)]
 
     def elements(self) -> Iterator[MetadataElement]:
         """Return the elements that `collect_metadata` reads."""
-        for node in self._tree.css(_WANTED):
-            tag = str(node.tag)
-            yield MetadataElement(tag, node.attributes, node.text() if tag in ("title", "h1", "script") else "")
+        for tag, node in self._found:
+            if tag in _METADATA_TAGS:
+                text = node.text() if tag in _TAGS_WITH_TEXT else ""
+                yield MetadataElement(tag, node.attributes, text)
 
     def bylines(self) -> tuple[str, ...]:
         """Return the text of elements that are marked as the author's name."""
@@ -61,15 +66,18 @@ class LexborPage:
 
     def images(self) -> list[Attributes]:
         """Return the first images, those of an article if there is one."""
-        nodes = self._tree.css("article img, main img") or self._tree.css("img")
-        return [node.attributes for node in nodes[:_MAX_IMAGES]]
+        images = self._tagged("img")
+        inside = self._tree.css("article img, main img") if images else []
+        return [node.attributes for node in (inside or images)[:_MAX_IMAGES]]
 
     def article_images(self) -> Iterator[ImageElement]:
         """Return the images of the article's region in page order, each with its alternatives."""
-        region, outside = self._region()
+        images = self._tagged("img")
+        region, outside = self._region() if images else (None, _OUTSIDE_ARTICLE)
         if region is None:
             return
-        for node in region.css("img")[:_MAX_ARTICLE_IMAGES]:
+        is_part = region.tag in ("article", "main")
+        for node in (region.css("img") if is_part else images)[:_MAX_ARTICLE_IMAGES]:
             ancestors: list[str] = []
             above = parent = node.parent
             while above is not None and above.mem_id != region.mem_id and len(ancestors) < _MAX_ANCESTORS:
@@ -93,11 +101,15 @@ class LexborPage:
         return (self._tree.root, _OUTSIDE_ARTICLE | {"header"}) if article is None else (article, _OUTSIDE_ARTICLE)
 
     def _longest(self, tag: str) -> tuple[LexborNode | None, int]:
-        sized = [(node, len(node.text())) for node in self._tree.css(tag)[:_MAX_REGIONS]]
+        sized = [(node, len(node.text())) for node in self._tagged(tag)[:_MAX_REGIONS]]
         return max(sized, key=lambda pair: pair[1], default=(None, 0))
+
+    def _tagged(self, tag: str) -> list[LexborNode]:
+        return [node for found, node in self._found if found == tag]
 
     def lines(self) -> list[str]:
         """Return all text, block by block; without navigation and the like where other text remains."""
+        self._found = []  # of what is removed now
         self._tree.strip_tags(_INVISIBLE_TAGS + _NAVIGATION_TAGS)
         inside = [node.text(separator=" ") for node in self._tree.css("noscript")]
         self._tree.strip_tags(["noscript"])

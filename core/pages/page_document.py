@@ -87,7 +87,8 @@ def read_page_quickly(html: str, url: str, *, links: bool = False) -> PageDocume
     page = LexborPage(html)
     stated = _read_statements(page, url, links)
     lines = page.lines()
-    if not page.has_code_samples():
+    # Hardly any page has data in its text; only then its tree is searched for samples of code.
+    if any(map(is_stray_data, lines)) and not page.has_code_samples():
         lines = [line for line in lines if not is_stray_data(line)]
     blocks = lines_to_blocks(lines, page.paragraphs())
     document = _build_document(stated, blocks, TextSource.ALL_TEXT, stated_publish_date(stated.metadata))
