@@ -174,6 +174,8 @@ def _single_addresses(attributes: Attributes) -> list[str]:
 
 def largest_in_srcset(srcset: str) -> str:
     """Return the widest or densest of `a.jpg 300w, b.jpg 900w`."""
+    if not srcset:  # as nineteen in twenty are
+        return ""
     best, best_size = "", -1.0
     for address, size in _candidates(srcset[:5_000].split()):
         try:
