@@ -10,7 +10,7 @@ from copy import copy
 from typing import Any, cast
 
 from lxml import etree
-from lxml.html import HTMLParser
+from lxml.html import HtmlElement, HTMLParser
 from trafilatura.core import bare_extraction
 from trafilatura.settings import MANUALLY_CLEANED, Extractor
 
@@ -53,6 +53,8 @@ def ask_trafilatura(page: etree._Element) -> etree._Element | None:
 def _as_library_tree(page: etree._Element) -> etree._Element | None:
     """Parse the page again, into elements of the class that the library insists on; ours are quicker to walk."""
     parser = HTMLParser(collect_ids=False, default_doctype=False, encoding="utf-8", no_network=True, huge_tree=False)  # type: ignore[call-arg] # not in the stubs
+    # One class for all elements: the library's own parser asks Python for the class of each, 7 % of the time.
+    parser.set_element_class_lookup(etree.ElementDefaultClassLookup(element=HtmlElement))
     try:
         return etree.fromstring(etree.tostring(page, encoding="utf-8", method="html"), parser)
     except etree.XMLSyntaxError:  # nothing is left of it
