@@ -44,7 +44,8 @@ class GivenVectors:
     """An embedder whose vectors are there already: a question is the number of its vector."""
 
     space = SPACE
-    languages = frozenset({"en"})
+    languages = None
+    """All: a question that is made of a sentence in another language is compared by meaning as well."""
     companion = None
     counts_english = True
     prefix_tokens = 24
