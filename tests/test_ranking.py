@@ -97,6 +97,36 @@ def test_what_words_found_further_down_stands_below() -> None:
     assert found[-1].score <= found[-2].score
 
 
+def test_a_passage_counts_by_its_page_too() -> None:
+    """The passage of a page that is all about it stands before a nearer one of a page about something else."""
+    found = ranking.by_chunk_and_page_meaning(
+        [("a1", 0.60), ("b1", 0.58), ("b2", 0.30), ("c1", 0.05)], {"a": 0.3, "b": 0.44, "c": -0.5}, lambda key: key[0]
+    )
+
+    assert [key for key, _ in found] == ["b1", "a1", "b2", "c1"]
+    assert [score for _, score in found] == pytest.approx([0.524, 0.48, 0.356, 0.0])
+
+
+@pytest.mark.parametrize(("question_words", "semantic"), [(7, 0.25**ranking.SHORT_SHARPNESS), (8, 0.25)])
+def test_meaning_tells_more_sharply_for_a_short_question(question_words: int, semantic: float) -> None:
+    """Half as near as the nearest is a quarter as good for a long question, and less for a short one."""
+    words = ranking.WordMatches(first=WORDS, confidence=1.0, question_words=question_words)
+
+    found = {hit.key: hit for hit in ranking.fuse(words, MEANING, 0.5, lambda key: False, lambda key: False)}
+
+    assert (found["c"].semantic, found["c"].score) == (semantic, pytest.approx(semantic / 2))
+    assert (found["b"].score, found["a"].score) == (0.625, 0.5)
+
+
+@pytest.mark.parametrize("sharpness", [1.0, ranking.SHORT_SHARPNESS])
+def test_how_sharply_meaning_tells_leaves_out_nothing_more(sharpness: float) -> None:
+    """What is too faint is so by its nearness, whatever the power by which it counts."""
+    meaning = [("a", 0.9), ("b", 0.36), ("c", 0.34), ("d", 0.2)]
+    hits = ranking.weighted([("a", 9.0), ("d", 1.0)], meaning, 0.5, sharpness=sharpness)
+
+    assert {hit.key for hit in ranking.without_faint(hits, sharpness)} == {"a", "b", "d"}
+
+
 def test_what_is_only_remotely_like_the_question_is_left_out() -> None:
     """Less than .39 times as near as the nearest a page needs one of the words; where no page has any, all are kept."""
     meaning = [("a", 0.9), ("b", 0.36), ("c", 0.34), ("d", 0.2)]

@@ -262,6 +262,29 @@ async def test_a_page_is_found_by_words_of_several_chunks(replica: Replica) -> N
     assert (await found(replica, "weir lock"))[0] == "all"
 
 
+async def test_a_page_is_near_by_all_of_its_chunks(replica: Replica) -> None:
+    """A page that is about the question as a whole stands before one with a single nearer chunk."""
+    chunks = [Chunk("a", "one"), Chunk("b", "two")]
+    await replica.upsert(page("strays"), chunks, {"a": unit(1, 0.4), "b": unit(0, 1)})
+    chunks = [Chunk("c", "three"), Chunk("d", "four")]
+    await replica.upsert(page("whole"), chunks, {"c": unit(1, 0.5), "d": unit(1, 0.5)})
+    await commit(replica)
+
+    assert await found(replica, "", vector=unit(1), lexical_weight=0.0) == ["whole", "whole", "strays"]
+
+
+@pytest.mark.parametrize("others", [0, 100])
+def test_the_mean_of_a_page_is_the_same_for_few_rows_and_for_many(others: int) -> None:
+    """Whether some rows are picked or all are compared, a page's mean is that of its rows."""
+    rows = [unit(1), unit(0, 1), unit(1, 1), *[unit(-1)] * others]
+    matrix = np.frombuffer(b"".join(rows), dtype="<f4").reshape(-1, DIMENSION)
+    query = np.frombuffer(unit(1), dtype="<f4")
+
+    means = replica_vectors.mean_by_page(matrix, query, np.array([0, 1, 2]), np.array([7, 7, 9], dtype=np.int32))
+
+    assert means == pytest.approx({7: 0.5, 9: 0.5**0.5})
+
+
 LANGUAGES = [
     ("English", "en", "the runners were running", "run"),
     ("German", "de", "viele Häuser am Fluss", "hauser"),

@@ -77,7 +77,7 @@ class QdrantSearch:
         first += [(name, 0.0) for name, _ in strict if name not in known]
         confidence = ranking.word_confidence(first[0][1] if first else 0.0, *full, min(len(terms.words), MOST_COUNTED))
         phrases = frozenset(name for name, _ in strict)
-        return WordMatches(first, chunks[FUSION_DEPTH:], phrases, confidence, len(chunks) >= most)
+        return WordMatches(first, chunks[FUSION_DEPTH:], phrases, confidence, len(chunks) >= most, len(terms.words))
 
     def _page_key(self, name: str) -> tuple[str, str]:
         return self._payloads[name]["item_id"], self._payloads[name]["version"]

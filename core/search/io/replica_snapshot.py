@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from tantivy import Searcher
 
 from core.search import ranking
@@ -111,13 +112,32 @@ class ReplicaSnapshot:
         if query.vector is not None:
             vector = replica_vectors.parse(query.vector, self.state.dimension)
             if self.matrix is not None:
-                near = replica_vectors.nearest(self.matrix, vector, main, depth, self.graph)
+                near = self._with_pages(self.matrix, vector, main, None, depth)
         if query.other is not None and self.others is not None:
             vector = replica_vectors.parse(query.other.vector, self.state.other_dimension)
-            rows = self.columns.other_rows
-            found = replica_vectors.nearest(self.others, vector, others[rows], depth)
-            near = sorted([*near, *((int(rows[row]), score) for row, score in found)], key=lambda hit: -hit[1])[:depth]
+            found = self._with_pages(self.others, vector, others, self.columns.other_rows, depth)
+            near = sorted([*near, *found], key=lambda hit: -hit[1])[:depth]
         return near
+
+    def _with_pages(
+        self, matrix: Matrix, vector: NDArray[np.float32], eligible: Mask, row_of: NDArray[np.int32] | None, depth: int
+    ) -> list[tuple[int, float]]:
+        """Return the nearest rows, each with its own similarity and that of its page.
+
+        `row_of`: the row of the table that each row of the matrix is of; None: the same one.
+        """
+        if row_of is not None:
+            found = replica_vectors.nearest(matrix, vector, eligible[row_of], depth)
+            found = [(int(row_of[row]), score) for row, score in found]
+        else:
+            found = replica_vectors.nearest(matrix, vector, eligible, depth, self.graph)
+        if not found:
+            return []
+        mask = self.columns.rows_of_pages([row for row, _ in found]) & eligible
+        own = np.flatnonzero(mask if row_of is None else mask[row_of])
+        page_of = self.columns.page_of[own if row_of is None else row_of[own]]
+        means = replica_vectors.mean_by_page(matrix, vector, own, page_of)
+        return ranking.by_chunk_and_page_meaning(found, means, self.columns.page_of.__getitem__)
 
     def _hits(self, fused: Sequence[FusedHit[int]]) -> list[Hit]:
         """Add the pages; numpy is asked once for all, since one by one takes ten times as long."""

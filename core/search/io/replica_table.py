@@ -53,6 +53,13 @@ class ChunkColumns:
         is_there = (self.numbers[at] == wanted) & self.is_live[at]
         return [row if there else None for row, there in zip(at.tolist(), is_there.tolist(), strict=True)]
 
+    def rows_of_pages(self, rows: Sequence[int]) -> Mask:
+        """Return which rows are of the same pages as these."""
+        page_mask = np.zeros(len(self.dates), dtype=np.bool_)
+        page_mask[self.page_of[list(rows)]] = True
+        mask: Mask = page_mask[self.page_of]
+        return mask
+
     def allowed(self, filters: Filters) -> Mask | None:
         """Return which rows the filters let through; None: all."""
         masks = []

@@ -110,6 +110,19 @@ def nearest(
     return _best_of_all(matrix, query, eligible, depth)
 
 
+def mean_by_page(
+    matrix: Matrix, query: NDArray[np.float32], rows: NDArray[np.intp], page_of: NDArray[np.int32]
+) -> dict[int, float]:
+    """Return by page the mean similarity of these rows; `page_of` says for each of them which page it is of."""
+    if len(rows) < FEW_ROWS_SHARE * len(matrix):
+        scores = _dot_products(matrix[rows], query)
+    else:
+        scores = _dot_products(matrix, query)[rows]
+    pages, places, counts = np.unique(page_of, return_inverse=True, return_counts=True)
+    means = np.bincount(places, weights=scores) / counts
+    return dict(zip(pages.tolist(), means.tolist(), strict=True))
+
+
 def _proposed(
     graph: VectorGraph | None, query: NDArray[np.float32], eligible: NDArray[np.bool_], count: int
 ) -> NDArray[np.intp] | None:

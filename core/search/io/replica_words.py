@@ -51,6 +51,7 @@ def find(
         frozenset(row for row, _ in by_phrase),
         ranking.word_confidence(first[0][1] if first else 0.0, most_score, rarest, len(terms.words)),
         len(chunks) >= most,
+        len(terms.words),
         not is_known,
     )
 
