@@ -35,9 +35,9 @@ from core.search.io.embedders import open_embedder
 from core.search.io.index_rebuild import IndexRebuild, RebuildTarget
 from core.search.io.migration_run import migrate_as_run
 from core.search.io.vector_migration import Migration, MigrationEstimate
-from core.search.io.vector_space import VectorSpaceStore
+from core.search.io.vector_space_store import VectorSpaceStore
 from core.search.protocols import EmbedderUnavailable
-from core.search.spaces import Spaces
+from core.search.vector_spaces import Spaces
 from core.settings import Settings
 from core.store import connect
 from core.store.connect import Client

@@ -14,11 +14,11 @@ from core.keys import Keys
 from core.registry.record import Item, Status
 from core.runtime.context import Context
 from core.search.io.chunk_store import ChunkStore
-from core.search.io.embed_run import EmbedRun
 from core.search.io.embedders import NoEmbedder, open_embedder
+from core.search.io.item_embedder import ItemEmbedder
 from core.search.io.live_pages import LivePageReader
 from core.search.io.searcher import open_searcher
-from core.search.io.vector_space import VectorSpaceStore
+from core.search.io.vector_space_store import VectorSpaceStore
 from core.search.models import Filters, Query, SearchResponse
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
@@ -332,7 +332,7 @@ async def test_long_text_that_is_broken_off_goes_on_where_it_stopped(settings: S
         late = await embed_items(library.with_(**SHORT_CHUNKS), [library.id("/long")], time.monotonic() - 1)
         raw, clock = connect.open_raw(settings), await ServerClock.ask(client)
         embedder = open_embedder(library.with_(**SHORT_CHUNKS))
-        embedding = EmbedRun(client, keys, Leases(client, keys), ChunkStore(client, raw, keys), embedder, clock)
+        embedding = ItemEmbedder(client, keys, Leases(client, keys), ChunkStore(client, raw, keys), embedder, clock)
         looks = iter([False])
         await embedding.embed_many([library.id("/long")], lambda: next(looks, True))
         await embedder.close()
@@ -513,7 +513,7 @@ async def test_late_worker_without_a_model_is_refused(settings: Settings) -> Non
                 return super().count_tokens(text)
 
         raw, leases, clock = connect.open_raw(settings), Leases(client, keys), await ServerClock.ask(client)
-        embedding = EmbedRun(client, keys, leases, ChunkStore(client, raw, keys), Late(), clock)
+        embedding = ItemEmbedder(client, keys, leases, ChunkStore(client, raw, keys), Late(), clock)
         await embedding.embed_many([library.id("/a")], lambda: False)
         await raw.aclose()
 

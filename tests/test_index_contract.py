@@ -18,7 +18,7 @@ from core.search.io.replica import Replica
 from core.search.io.replica_state import Checkpoint
 from core.search.models import ChunkText, Filters, IndexedPage, IndexQuery, QueryVector
 from core.search.protocols import Index
-from core.search.spaces import Spaces
+from core.search.vector_spaces import Spaces
 from core.settings import Settings
 
 DIMENSION, OTHER_DIMENSION = 4, 2

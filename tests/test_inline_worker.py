@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from core.runtime.job_queues import JobQueues
-from core.search.io.embed_run import ITEMS_AT_ONCE
+from core.search.io.item_embedder import ITEMS_AT_ONCE
 from core.settings import Settings
 from core.store import connect
 from core.store.commit import Leases

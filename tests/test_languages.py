@@ -16,10 +16,10 @@ from core.search.io.embedders import open_embedder
 from core.search.io.local_embedder import wordpiece
 from core.search.io.multilingual_embedder import MultilingualEmbedder
 from core.search.io.vector_migration import Migration
-from core.search.io.vector_space import VectorSpaceStore
+from core.search.io.vector_space_store import VectorSpaceStore
 from core.search.languages import cut, language_of
 from core.search.protocols import EmbedderUnavailable
-from core.search.spaces import Spaces, parse_spaces
+from core.search.vector_spaces import Spaces, parse_spaces
 from core.settings import Settings
 from core.store import connect
 from tests.search_site import Library, open_library

@@ -16,8 +16,8 @@ import pytest
 from core.errors import FailCode, FailDetail, ParserUnavailable
 from core.models import Failed, FeedLinks
 from core.runtime import parse_pool
+from core.runtime.parse_child_handle import ParseChildHandle
 from core.runtime.parse_pool import ParsePool
-from core.runtime.parse_process import ParseProcess
 from core.runtime.parse_tasks import FeedRequest
 from tests import parse_tasks
 from tests.parse_tasks import Echoed, Text
@@ -164,7 +164,7 @@ async def test_killed_from_outside(tmp_path):
 async def test_what_a_body_did_itself_is_not_tried_again(task, monkeypatch):
     """Our own limits and a parser's own end are a verdict on the body."""
     started = []
-    monkeypatch.setattr(parse_pool, "ParseProcess", lambda options: started.append(1) or ParseProcess(options))
+    monkeypatch.setattr(parse_pool, "ParseChildHandle", lambda options: started.append(1) or ParseChildHandle(options))
     async with make_pool() as pool:
         assert isinstance(await pool.run(task, Text()), Failed)
     assert len(started) == 1
@@ -179,18 +179,18 @@ async def test_killed_while_starting():
         assert (await call).text == "fine"
 
 
-def kill_starts(monkeypatch, kills: int) -> list[ParseProcess]:
+def kill_starts(monkeypatch, kills: int) -> list[ParseChildHandle]:
     """Kill so many children from outside before they are ready; those that were started."""
     started = []
 
     def start(options):
-        child = ParseProcess(options)
+        child = ParseChildHandle(options)
         started.append(child)
         if len(started) <= kills:
             os.kill(child.pid, signal.SIGKILL)
         return child
 
-    monkeypatch.setattr(parse_pool, "ParseProcess", start)
+    monkeypatch.setattr(parse_pool, "ParseChildHandle", start)
     monkeypatch.setattr(parse_pool, "START_PAUSE_SECONDS", 0.0)
     return started
 
@@ -362,7 +362,7 @@ PARENT = f"""
 import asyncio, sys
 from core.runtime import parse_pool
 from core.runtime.parse_pool import ParsePool
-from core.runtime.parse_process import ParseProcess
+from core.runtime.parse_child_handle import ParseChildHandle
 from core.runtime.parse_tasks import FeedRequest
 from tests.parse_tasks import Text
 

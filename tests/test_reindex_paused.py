@@ -10,7 +10,7 @@ import pytest
 
 from core import api as python_api
 from core.registry.io.reindex import Reindexer, ReindexRequest, ReindexResult
-from core.registry.io.reindex_run import ReindexJob, start_reindex
+from core.registry.io.reindex_job import ReindexJob, start_reindex
 from core.registry.io.url_adder import UrlAdder
 from core.runs.io import run_worker
 from core.runs.io.run_control import RunControl

@@ -16,7 +16,7 @@ from core.registry.io.item_forgetter import ItemForgetter
 from core.search.io.replica_opener import replica_folder
 from core.search.io.replica_state import try_lock
 from core.search.io.searcher import open_searcher
-from core.search.io.vector_space import VectorSpaceStore
+from core.search.io.vector_space_store import VectorSpaceStore
 from core.search.models import Filters, IndexedPage, Query
 from core.settings import Settings
 from core.store.events import EVENTS_KEPT

@@ -14,8 +14,8 @@ from core.search.io.chunk_store import ChunkStore
 from core.search.io.embedders import open_embedder
 from core.search.io.page_contents import PageContentReader
 from core.search.io.vector_migration import Migration, NothingToMigrate
-from core.search.io.vector_space import VectorSpaceStore
-from core.search.spaces import NO_SPACES, Spaces
+from core.search.io.vector_space_store import VectorSpaceStore
+from core.search.vector_spaces import NO_SPACES, Spaces
 from core.settings import Settings
 from core.store import connect
 from scripts import reindex

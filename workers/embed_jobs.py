@@ -12,9 +12,9 @@ from core.runs.io.state_saver import StateSaver
 from core.runs.run import RunKind
 from core.runtime import logs, signals
 from core.runtime.allowed_jobs import JobRefused
-from core.search.io.embed_items import EmbedItems
 from core.search.io.embed_job import EmbedJob
 from core.search.io.embed_queue import EmbedQueue
+from core.search.io.embed_run_items import EmbedRunItems
 from core.settings import Settings, load
 from core.urls.secrets import redact
 from workers.embedding_context import open_embedding
@@ -55,7 +55,7 @@ async def embed_as_run(settings: Settings, run_id: str, ends_at: float) -> None:
         client, keys, clock = opened.client, opened.keys, opened.clock
         runs = RunStore(client, keys, StateSaver(settings, client, keys).save_step)
         run = await runs.read(run_id, clock.now())
-        job = EmbedJob(runs, clock, run, EmbedItems(client, keys, run_id)) if run else None
+        job = EmbedJob(runs, clock, run, EmbedRunItems(client, keys, run_id)) if run else None
         has_more = job is not None and await job.embed(opened.run, lambda: _is_over(ends_at))
         if has_more and not signals.is_stop_requested():
             await continue_run(settings, await runs.require(run_id, clock.now()))

@@ -16,8 +16,8 @@ from core.runs.io.state_saver import StateSaver
 from core.runtime import progress, signals
 from core.search.io import multilingual_embedder
 from core.search.io.embed_queue import EmbedQueue
-from core.search.io.embed_run import EmbedRun
-from core.search.io.embed_run_setup import open_embed_run
+from core.search.io.item_embedder import ItemEmbedder
+from core.search.io.item_embedder_setup import open_item_embedder
 from core.search.protocols import EmbedderUnavailable
 from core.settings import Settings
 from core.store import connect, redis_health
@@ -39,7 +39,7 @@ class OpenEmbedding:
     client: connect.Client
     keys: Keys
     clock: ServerClock
-    run: EmbedRun
+    run: ItemEmbedder
 
 
 @asynccontextmanager
@@ -51,7 +51,7 @@ async def open_embedding(settings: Settings, total: int) -> AsyncIterator[OpenEm
         clock, leases = await ServerClock.ask(client), Leases(client, keys)
         with progress.bar(total, "Embedding") as bar:
             async with (
-                open_embed_run(settings, client, keys, leases, clock, bar.update) as run,
+                open_item_embedder(settings, client, keys, leases, clock, bar.update) as run,
                 leases.keep_alive(),
             ):
                 try:

@@ -6,7 +6,7 @@ import logging
 
 from core.ids import domain_of_source
 from core.registry.io.batch_visitor import Visitor
-from core.registry.io.reindex_run import ReindexJob, start_reindex
+from core.registry.io.reindex_job import ReindexJob, start_reindex
 from core.runs.io.refresh_run import join_refresh
 from core.runs.io.run_jobs import continue_run
 from core.runs.io.run_tally import RunTally

@@ -17,7 +17,7 @@ import msgspec
 from core.errors import FailCode, FailDetail, ParserUnavailable
 from core.models import Failed
 from core.runtime import parse_tasks
-from core.runtime.parse_process import InvalidReply, ParseProcess
+from core.runtime.parse_child_handle import InvalidReply, ParseChildHandle
 from core.runtime.parse_protocol import EXIT_MEMORY, ChildOptions, Reply, ReplyStatus, call_frame, reply_decoder
 from core.value_class import value_class
 
@@ -75,9 +75,9 @@ class ParsePool:
             name: msgspec.msgpack.Decoder(task.result) for name, task in parse_tasks.load(registry).items()
         }
         self._slots = asyncio.Semaphore(processes)
-        self._idle: list[ParseProcess] = []
-        self._busy: set[ParseProcess] = set()
-        self._dying: list[ParseProcess] = []
+        self._idle: list[ParseChildHandle] = []
+        self._busy: set[ParseChildHandle] = set()
+        self._dying: list[ParseChildHandle] = []
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -111,7 +111,7 @@ class ParsePool:
                     break
         return self._death_failure(outcome) if isinstance(outcome, _ChildDeath) else outcome
 
-    async def _ask(self, child: ParseProcess, frame: bytearray, decoder: msgspec.msgpack.Decoder[Any]) -> Any:
+    async def _ask(self, child: ParseChildHandle, frame: bytearray, decoder: msgspec.msgpack.Decoder[Any]) -> Any:
         try:
             async with asyncio.timeout(self._wall_seconds):
                 reply = reply_decoder.decode(await child.ask(frame))
@@ -139,7 +139,7 @@ class ParsePool:
 
     # ── children ──
 
-    async def _take(self) -> ParseProcess:
+    async def _take(self) -> ParseChildHandle:
         self._refuse_if_closed()
         self._dying = [child for child in self._dying if child.is_alive()]
         while self._idle:
@@ -150,10 +150,10 @@ class ParsePool:
             self._discard(child)
         return await self._start()
 
-    async def _start(self) -> ParseProcess:
+    async def _start(self) -> ParseChildHandle:
         """Start a child. One that is killed while it starts says nothing about us: another follows a little later."""
         for attempt in range(1, MOST_STARTS + 1):
-            child = ParseProcess(self._options)
+            child = ParseChildHandle(self._options)
             self._busy.add(child)
             try:
                 await child.ready()
@@ -175,20 +175,20 @@ class ParsePool:
             self._refuse_if_closed()
         raise AssertionError("the last try returns or raises")
 
-    def _release(self, child: ParseProcess, is_retiring: bool) -> None:
+    def _release(self, child: ParseChildHandle, is_retiring: bool) -> None:
         if is_retiring or self._is_closed:
             self._discard(child)
         else:
             self._busy.discard(child)
             self._idle.append(child)
 
-    def _discard(self, child: ParseProcess) -> None:
+    def _discard(self, child: ParseChildHandle) -> None:
         self._busy.discard(child)
         child.kill()
         child.hang_up()
         self._dying.append(child)  # its exit status is collected later: nobody should wait for a dying process
 
-    async def _death(self, child: ParseProcess) -> _ChildDeath:
+    async def _death(self, child: ParseChildHandle) -> _ChildDeath:
         status = await child.exit_status()
         self._discard(child)
         self._refuse_if_closed()  # then the death was our doing

@@ -22,7 +22,7 @@ from core.runtime.health import HealthReport, Needs
 from core.runtime.metric_values import MetricValues
 from core.runtime.process_beats import last_beats
 from core.runtime.queue_monitor import QueueMonitor, QueueState
-from core.search.io.vector_space import VectorSpaceStore
+from core.search.io.vector_space_store import VectorSpaceStore
 from core.settings import Settings
 from core.store import connect, redis_health
 from core.store.clock import ServerClock

@@ -20,7 +20,7 @@ from core.runs.io.run_store import RunStore
 from core.runs.run import run_json
 from core.runtime.queue_names import QueueName, rq_queue_name
 from core.search.io.embed_queue import EmbedQueue
-from core.search.io.vector_space import VectorSpaceStore
+from core.search.io.vector_space_store import VectorSpaceStore
 from core.settings import Settings
 from core.sources.io.source_store import SourceStore
 from core.store import connect, redis_health

@@ -9,7 +9,7 @@ from core.pages.language_by_stop_words import SAMPLE_CHARS, UNKNOWN_SCRIPT, lang
 from core.search import chunking
 from core.search.chunking import BY_LETTERS, ChunkSize
 from core.search.protocols import Embedder
-from core.search.spaces import Spaces
+from core.search.vector_spaces import Spaces
 
 MAIN_LANGUAGE = "en"
 """A text in Latin letters whose language cannot be told is treated as this one."""

@@ -17,8 +17,8 @@ from core.pages.text_cleaning import content_hash
 from core.registry import field_parsing
 from core.registry.record import MAY_HAVE_TEXT, Status
 from core.search.io.live_pages import LivePageReader
-from core.search.io.vector_space import VectorSpaceStore
-from core.search.spaces import NO_SPACES, Spaces, parse_spaces
+from core.search.io.vector_space_store import VectorSpaceStore
+from core.search.vector_spaces import NO_SPACES, Spaces, parse_spaces
 from core.store import scanning
 from core.store.commit import Command
 from core.store.connect import Client, texts

@@ -21,7 +21,7 @@ from core.keys import Keys
 from core.registry.io.due import DueItems
 from core.registry.io.item_queries import ItemQueries, one_domain_of
 from core.registry.io.paused_items import PausedItems
-from core.registry.io.reindex_items import ReindexItems, open_reindex
+from core.registry.io.reindex_run_items import ReindexRunItems, open_reindex
 from core.registry.io.store_counts import StoreCounts
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
 from core.runs.io.run_store import RunStore
@@ -237,7 +237,7 @@ class Reindexer:
     ) -> MarkedDue:
         """Make the selection due at once, as a run or as a part of the one that is open."""
         due, runs = DueItems(self._client, self._keys), RunStore(self._client, self._keys)
-        left = ReindexItems(self._client, self._keys, Leases(self._client, self._keys))
+        left = ReindexRunItems(self._client, self._keys, Leases(self._client, self._keys))
         paused = PausedItems(self._queries, await runs.blocked())
         marked, run = MarkedDue(await connect.now(self._client), new_token()), None
         most = MOST_JOBS * self._settings.refresh_batch_items

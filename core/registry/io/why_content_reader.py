@@ -15,8 +15,8 @@ from core.runs.run import RunKind
 from core.search.io.chunk_remover import ChunkRemover
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.live_pages import LivePageReader
-from core.search.io.vector_space import VectorSpaceStore
-from core.search.spaces import parse_spaces
+from core.search.io.vector_space_store import VectorSpaceStore
+from core.search.vector_spaces import parse_spaces
 from core.settings import Settings
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many

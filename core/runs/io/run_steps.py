@@ -9,7 +9,7 @@ from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import FailedLinks, Ttls
 from core.keys import Keys
 from core.registry.io.due import DueItems
-from core.registry.io.reindex_items import ReindexItems
+from core.registry.io.reindex_run_items import ReindexRunItems
 from core.runs.io.run_jobs import RunJob, job_of, send_jobs
 from core.runs.io.run_store import RunStore
 from core.runs.io.state_saver import StateSaver
@@ -123,9 +123,9 @@ class RunSteps:
             await self.store.uncount_failed(run.id, count)
         return count
 
-    def reindex_items(self) -> ReindexItems:
+    def reindex_items(self) -> ReindexRunItems:
         """Return what knows the items that reindexes have left."""
-        return ReindexItems(self._client, self._keys, Leases(self._client, self._keys))
+        return ReindexRunItems(self._client, self._keys, Leases(self._client, self._keys))
 
     async def send_job(self, run_id: str, failed: Sequence[FailedItem] = ()) -> None:
         """Send what continues a run: its job, or of a refresh jobs for the items that failed."""

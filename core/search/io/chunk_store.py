@@ -19,7 +19,7 @@ from core.models import Chunk, VectorSpace
 from core.registry import field_parsing
 from core.registry.record import Item, Status, iso
 from core.search.io.chunk_remover import CACHE_SECONDS, ChunkRefs, ChunkRemover
-from core.search.spaces import SEPARATOR, Spaces, parse_spaces
+from core.search.vector_spaces import SEPARATOR, Spaces, parse_spaces
 from core.store.commit import Command, batched, flat
 from core.store.connect import Client, now
 from core.store.events import event

@@ -9,8 +9,8 @@ from core.runs.io.run_store import RunStore
 from core.runs.io.run_worker import RunWorker
 from core.runs.run import Run, RunPhase, RunStatus
 from core.runs.run_request import RunRequest
-from core.search.io.embed_items import EmbedItems
-from core.search.io.embed_run import ITEMS_AT_ONCE, EmbedRun
+from core.search.io.embed_run_items import EmbedRunItems
+from core.search.io.item_embedder import ITEMS_AT_ONCE, ItemEmbedder
 from core.search.protocols import EmbedderUnavailable
 from core.store import cancellation
 from core.store.clock import ServerClock
@@ -19,7 +19,7 @@ from core.store.clock import ServerClock
 class EmbedJob:
     """One job's part in the run of an embedding."""
 
-    def __init__(self, runs: RunStore, clock: ServerClock, run: Run, items: EmbedItems) -> None:
+    def __init__(self, runs: RunStore, clock: ServerClock, run: Run, items: EmbedRunItems) -> None:
         self._runs = runs
         self._clock = clock
         self._items = items
@@ -28,10 +28,10 @@ class EmbedJob:
         self._worker.in_flight = lambda: self._in_flight
         self._in_flight = 0
 
-    async def embed(self, embedding: EmbedRun, is_over: Callable[[], bool]) -> bool:
+    async def embed(self, embedding: ItemEmbedder, is_over: Callable[[], bool]) -> bool:
         """Embed what is left; return whether another job should go on.
 
-        Where the run is paused, cancelled or has ended, nothing is done. Raises what `EmbedRun.embed_many` does.
+        Where the run is paused, cancelled or has ended, nothing is done. Raises what `ItemEmbedder.embed_many` does.
         """
         worker = self._worker
         if await worker.join() is not RunRequest.NONE:
@@ -52,7 +52,7 @@ class EmbedJob:
         # Without any progress the timer goes on with it later: another worker has the rest.
         return 0 < left < before and not worker.should_stop()
 
-    async def _embed(self, embedding: EmbedRun, is_over: Callable[[], bool]) -> None:
+    async def _embed(self, embedding: ItemEmbedder, is_over: Callable[[], bool]) -> None:
         skipped, left = 0, await self._items.settle()
         while not is_over() and (some := await self._items.newest(skipped, ITEMS_AT_ONCE)):
             self._in_flight = len(some)

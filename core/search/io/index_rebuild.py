@@ -22,7 +22,7 @@ from core.runs.io.run_store import RunStore
 from core.runs.io.run_worker import RunWorker
 from core.runs.run import Run, RunKind, RunPhase
 from core.runs.run_request import RunRequest
-from core.search.io.vector_space import MAY_BE_INDEXED, VectorSpaceStore
+from core.search.io.vector_space_store import MAY_BE_INDEXED, VectorSpaceStore
 from core.settings import Settings
 from core.store import connect
 from core.store.clock import ServerClock

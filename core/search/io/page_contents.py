@@ -14,11 +14,11 @@ from core.keys import Keys
 from core.models import Chunk
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.live_pages import LivePage, LivePageReader
-from core.search.io.vector_space import VectorSpaceStore
+from core.search.io.vector_space_store import VectorSpaceStore
 from core.search.languages import cut, language_of
 from core.search.models import IndexedPage
 from core.search.protocols import Embedder, SpaceVectors, Vector
-from core.search.spaces import Spaces
+from core.search.vector_spaces import Spaces
 from core.store.connect import Client, now
 from core.value_class import value_class
 

@@ -18,8 +18,8 @@ from core.search.io.qdrant_index import QdrantIndex
 from core.search.io.replica import Replica
 from core.search.io.replica_follower import ITEMS_AT_ONCE, ReplicaFollower
 from core.search.io.replica_opener import ReplicaOpener, replica_folder
-from core.search.io.vector_space import VectorSpaceStore
-from core.search.spaces import Spaces
+from core.search.io.vector_space_store import VectorSpaceStore
+from core.search.vector_spaces import Spaces
 from core.settings import Settings
 from core.store import connect
 from core.store.commit import Leases

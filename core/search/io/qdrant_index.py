@@ -22,8 +22,8 @@ from core.search.io.qdrant_search import QdrantSearch
 from core.search.io.replica_state import Checkpoint
 from core.search.models import ChunkText, Hit, Hits, IndexedPage, IndexQuery
 from core.search.protocols import NO_VECTORS, Vector
-from core.search.spaces import Spaces
 from core.search.spelling import Correction
+from core.search.vector_spaces import Spaces
 
 POINTS_AT_ONCE = 256
 MOST_LANGUAGES = 100

@@ -21,8 +21,8 @@ from core.search.io.page_contents import PageContent, PageContentReader
 from core.search.io.replica import Replica
 from core.search.io.replica_opener import TEMPORARY, ReplicaOpener
 from core.search.io.replica_state import Checkpoint, ReplicaBroken
-from core.search.io.vector_space import SPACE_FIELD
-from core.search.spaces import Spaces, parse_spaces
+from core.search.io.vector_space_store import SPACE_FIELD
+from core.search.vector_spaces import Spaces, parse_spaces
 from core.store import scanning
 from core.store.connect import Client, texts
 from core.store.events import EVENTS_KEPT

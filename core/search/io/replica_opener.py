@@ -16,7 +16,7 @@ from typing import Self
 from core.search.io.replica import Replica
 from core.search.io.replica_state import ReplicaBroken, ReplicaFull, unusable
 from core.search.io.replica_writer import erase
-from core.search.spaces import Spaces
+from core.search.vector_spaces import Spaces
 from core.settings import Settings
 
 log = logging.getLogger("search")

@@ -22,14 +22,14 @@ from core.search.io.page_contents import PageContentReader
 from core.search.io.replica_follower import ReplicaFollower
 from core.search.io.replica_opener import ReplicaOpener, replica_folder
 from core.search.io.replica_state import ReplicaBroken
-from core.search.io.vector_space import VectorSpaceStore, refusal
+from core.search.io.vector_space_store import VectorSpaceStore, refusal
 from core.search.languages import MAIN_LANGUAGE, all_models, language_of, models_of, speaks
 from core.search.models import ChunkText, Hit, Hits, IndexQuery, Query, QueryVector, SearchResponse, SearchResult
 from core.search.protocols import Embedder, EmbedderUnavailable, Vector
 from core.search.query_arguments import MOST_CANDIDATES
 from core.search.ranking import FUSION_DEPTH, beside_weaker_model
 from core.search.results import Candidate, build_result, fold_duplicates, group_by_page
-from core.search.spaces import Spaces
+from core.search.vector_spaces import Spaces
 from core.settings import Settings
 from core.store import connect
 from core.store.connect import Client

@@ -23,12 +23,12 @@ from core.registry.io.item_store import ItemStore
 from core.registry.record import MAY_HAVE_TEXT
 from core.search.io.chunk_remover import ChunkRefs
 from core.search.io.chunk_store import ChunkStore
-from core.search.io.embed_run import TEXTS_AT_ONCE, text_for_model
+from core.search.io.item_embedder import TEXTS_AT_ONCE, text_for_model
 from core.search.io.live_pages import LivePageReader, LiveText
-from core.search.io.vector_space import VectorSpaceStore
+from core.search.io.vector_space_store import VectorSpaceStore
 from core.search.languages import all_models, cut, language_of, models_of, spaces_of
 from core.search.protocols import Embedder, EmbedderUnavailable
-from core.search.spaces import Spaces
+from core.search.vector_spaces import Spaces
 from core.store import connect
 from core.store.connect import Client
 

@@ -16,8 +16,8 @@ from core.registry.io.reindex import Reindexer, ReindexRequest
 from core.runs.io.run_jobs import job_of, send_jobs
 from core.runs.run import RunStatus
 from core.runtime.context import Context
-from core.search.io.embed_items import EmbedItems, open_embed
 from core.search.io.embed_queue import EmbedQueue
+from core.search.io.embed_run_items import EmbedRunItems, open_embed
 from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.crawl import CrawlMode
 from core.sources.io.domain_file_sync import DomainFileSync
@@ -146,7 +146,7 @@ class DomainSteps:
             return StepResult(waiting, 0, reason)
         now = await connect.now(context.client)
         run = await open_embed(context.runs, now, domain_id, self._started_by)
-        left = await EmbedItems(context.client, context.keys, run.id).add(sids)
+        left = await EmbedRunItems(context.client, context.keys, run.id).add(sids)
         run = await context.runs.checked(run, now)
         if run.status is RunStatus.PAUSED:
             reason = f"{run.id} is paused, or its domain; whoever resumes that goes on with it."

@@ -28,8 +28,8 @@ from core.registry import field_parsing
 from core.registry.io.registrar import item_id_of
 from core.registry.record import Item, Status
 from core.runtime.context import Context
-from core.search.io.embed_run import EmbedRun, embed_lease
-from core.search.io.embed_run_setup import open_embed_run
+from core.search.io.item_embedder import ItemEmbedder, embed_lease
+from core.search.io.item_embedder_setup import open_item_embedder
 from core.search.protocols import EmbedderUnavailable
 from core.sources.sharepoint.item_urls import unique_id_of
 from core.sources.sharepoint.step_results import NO_COPY
@@ -62,7 +62,7 @@ async def open_redis_store(
     """Open the index for a domain with these sources; what killed processes were embedding is free at once."""
     clock = await ServerClock.ask(context.client)
     try:
-        async with open_embed_run(context.settings, context.client, context.keys, context.leases, clock) as run:
+        async with open_item_embedder(context.settings, context.client, context.keys, context.leases, clock) as run:
             yield RedisStore(context, clock, run, domain_id, sids, should_stop, dead_leases)
             for kb_id in sorted(run.kb_ids):
                 await context.state_saver.save_index(kb_id, clock.now())
@@ -79,7 +79,7 @@ class RedisStore:
         self,
         context: Context,
         clock: ServerClock,
-        run: EmbedRun,
+        run: ItemEmbedder,
         domain_id: str,
         sids: Sequence[str],
         should_stop: Callable[[], bool],

@@ -15,7 +15,7 @@ from typing import cast
 from core.errors import SettingsError
 from core.keys import Keys
 from core.registry.record import Status
-from core.search.spaces import Spaces, parse_spaces
+from core.search.vector_spaces import Spaces, parse_spaces
 from core.store import scanning
 from core.store.connect import Client
 from core.store.packing import packed_json

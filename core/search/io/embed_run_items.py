@@ -39,7 +39,7 @@ return left + added
 """
 
 
-class EmbedItems:
+class EmbedRunItems:
     """What is left of an embedding."""
 
     def __init__(self, client: Client, keys: Keys, run_id: str) -> None:

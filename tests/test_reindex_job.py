@@ -8,8 +8,8 @@ import pytest
 
 from core.registry.io.due import HOLD_SECONDS
 from core.registry.io.reindex import Reindexer, ReindexRequest
-from core.registry.io.reindex_items import ReindexItems
-from core.registry.io.reindex_run import ReindexJob, start_reindex
+from core.registry.io.reindex_job import ReindexJob, start_reindex
+from core.registry.io.reindex_run_items import ReindexRunItems
 from core.runs.io import run_worker
 from core.runs.io.run_control import RunControl
 from core.runs.io.run_jobs import job_of
@@ -54,7 +54,7 @@ async def work(context: Context, run: Run) -> bool:
 
 
 async def left(context: Context, run: Run) -> int:
-    return await ReindexItems(context.client, context.keys, context.leases).count(run.id)
+    return await ReindexRunItems(context.client, context.keys, context.leases).count(run.id)
 
 
 def adds_up(run: Run, left: int) -> bool:

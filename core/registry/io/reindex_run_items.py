@@ -24,7 +24,7 @@ SPREAD = (0.9, 1.1)
 REINDEX_COUNTERS = (*COUNTERS, "elsewhere")
 
 
-class ReindexItems:
+class ReindexRunItems:
     """What is left of a reindex."""
 
     def __init__(self, client: Client, keys: Keys, leases: Leases) -> None:

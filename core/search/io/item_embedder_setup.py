@@ -1,4 +1,4 @@
-"""Open an `EmbedRun` with all it needs, in any process: an embed job, or a crawl that embeds what it has just read."""
+"""Open an `ItemEmbedder` with all it needs, in any process: an embed job, or a crawl that embeds what it has read."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from core.keys import Keys
 from core.search.io import multilingual_embedder
 from core.search.io.chunk_store import ChunkStore
-from core.search.io.embed_run import EmbedRun
 from core.search.io.embedders import open_embedder
+from core.search.io.item_embedder import ItemEmbedder
 from core.search.io.local_embedder import LocalEmbedder
 from core.settings import Settings
 from core.store import connect
@@ -21,14 +21,14 @@ _kept: dict[tuple[bool, bool], LocalEmbedder] = {}
 
 
 @asynccontextmanager
-async def open_embed_run(
+async def open_item_embedder(
     settings: Settings,
     client: connect.Client,
     keys: Keys,
     leases: Leases,
     clock: ServerClock,
     report_progress: Callable[[int], object] = lambda _: None,
-) -> AsyncIterator[EmbedRun]:
+) -> AsyncIterator[ItemEmbedder]:
     """Yield a run that embeds with the embedder of the settings; raises SettingsError. The leases are kept alive."""
     raw = connect.open_raw(settings)
     try:
@@ -38,7 +38,7 @@ async def open_embed_run(
         if isinstance(embedder, LocalEmbedder):
             _kept[kind] = embedder
         try:
-            yield EmbedRun(client, keys, leases, ChunkStore(client, raw, keys), embedder, clock, report_progress)
+            yield ItemEmbedder(client, keys, leases, ChunkStore(client, raw, keys), embedder, clock, report_progress)
         finally:
             if embedder not in _kept.values():
                 await embedder.close()

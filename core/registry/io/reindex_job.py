@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from core.registry.io.batch_visitor import Visitor
 from core.registry.io.item_queries import ItemQueries, one_domain_of
 from core.registry.io.paused_items import waiting_for
-from core.registry.io.reindex_items import ReindexItems, open_reindex
+from core.registry.io.reindex_run_items import ReindexRunItems, open_reindex
 from core.runs.io.run_tally import RunTally
 from core.runs.io.run_worker import RunWorker
 from core.runs.run import Run, RunPhase, RunStatus
@@ -47,7 +47,7 @@ async def start_reindex(context: Context, names: Sequence[str], *, force: bool) 
     if item_ids:
         domain, parameters = one_domain_of(await queries.summaries(item_ids)), {"force": "true"} if force else {}
         run = await open_reindex(context.runs, now, parameters, "queue", domain)
-        await ReindexItems(context.client, context.keys, context.leases).add(run, item_ids, now)
+        await ReindexRunItems(context.client, context.keys, context.leases).add(run, item_ids, now)
     return StartedReindex(run, item_ids, unknown)
 
 
@@ -57,7 +57,7 @@ class ReindexJob:
     def __init__(self, context: Context, clock: ServerClock, run: Run) -> None:
         self._context = context
         self._clock = clock
-        self._items = ReindexItems(context.client, context.keys, context.leases)
+        self._items = ReindexRunItems(context.client, context.keys, context.leases)
         self._worker = RunWorker(context.runs, clock, run, context.leases.prefix)
         self._worker.tell = self._tell
         self._waiting = ""

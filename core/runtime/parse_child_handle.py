@@ -31,7 +31,7 @@ class InvalidReply(Exception):
     """The child's answer is not a frame we accept."""
 
 
-class ParseProcess:
+class ParseChildHandle:
     """A running child process with our end of its socket."""
 
     def __init__(self, options: ChildOptions) -> None:

@@ -22,10 +22,10 @@ from core.search.io import multilingual_embedder
 from core.search.io.chunk_remover import ChunkRefs
 from core.search.io.chunk_store import ChunkStore
 from core.search.io.live_pages import LivePageReader, LiveText
-from core.search.io.vector_space import VectorSpaceStore
+from core.search.io.vector_space_store import VectorSpaceStore
 from core.search.languages import all_models, cut, language_of, models_of, spaces_of
 from core.search.protocols import Embedder, EmbedderUnavailable
-from core.search.spaces import Spaces
+from core.search.vector_spaces import Spaces
 from core.store.clock import ServerClock
 from core.store.commit import Command, Commit, CommitResult, Lease, Leases
 from core.store.connect import Client
@@ -65,7 +65,7 @@ def embed_lease(item_id: str) -> str:
     return f"embed_{item_id}"
 
 
-class EmbedRun:
+class ItemEmbedder:
     """Embeds items for one job."""
 
     def __init__(
