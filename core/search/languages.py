@@ -9,11 +9,13 @@ from core.pages.language_by_stop_words import SAMPLE_CHARS, UNKNOWN_SCRIPT, lang
 from core.search import chunking
 from core.search.chunking import BY_LETTERS, ChunkSize
 from core.search.protocols import Embedder
+from core.search.query_stop_words import question_language
 from core.search.vector_spaces import Spaces
 
 MAIN_LANGUAGE = "en"
 """A text in Latin letters whose language cannot be told is treated as this one."""
 
+_WORD = re.compile(r"[^\W\d_]+")
 # In this order: Japanese has Chinese letters too.
 _SCRIPTS = (
     ("ja", re.compile(r"[\u3040-\u30ff]")),
@@ -33,6 +35,11 @@ def language_of(text: str, stated: str = "") -> str:
     # The language that most often has these letters: a model of it at least knows the letters.
     sample = text[:SAMPLE_CHARS]
     return next((name for name, letters in _SCRIPTS if letters.search(sample)), UNKNOWN_SCRIPT)
+
+
+def language_of_question(text: str) -> str:
+    """Return the language of a question: it is short, so fewer small words tell than in a page; empty if none do."""
+    return language_of(text) or question_language(_WORD.findall(text[:SAMPLE_CHARS]))
 
 
 def speaks(embedder: Embedder, language: str) -> bool:

@@ -112,7 +112,8 @@ def fold(word: str) -> str:
 
 
 _FOLDED = {name: frozenset(map(fold, words.split())) for name, words in _STOP_WORDS.items()}
-_FOLDED["nb"] = _FOLDED["nn"] = _FOLDED["no"]
+_SAME = ("nb", "nn")
+_FOLDED |= dict.fromkeys(_SAME, _FOLDED["no"])
 
 
 def is_stop_word(word: str, language: str) -> bool:
@@ -123,6 +124,22 @@ def is_stop_word(word: str, language: str) -> bool:
 def has_stop_words(words: Sequence[str]) -> bool:
     """Return whether a question has a stop word of any language: it is then a sentence that somebody wrote."""
     return any(fold(word) in listed for word in words for listed in _FOLDED.values())
+
+
+def question_language(words: Sequence[str]) -> str:
+    """Return the language of a short question by its small words; empty if they do not tell.
+
+    Two of one language tell, if no other has as many: `warum ist` is German, `de la` French as well as Spanish. In
+    English one tells where it opens the question and no other language has it: `the river rose`, `who won`.
+    """
+    folded = list(map(fold, words))
+    counts = Counter(
+        {name: sum(word in listed for word in folded) for name, listed in _FOLDED.items() if name not in _SAME}
+    )
+    (best, count), (_, rival) = counts.most_common(2)
+    if count > max(1, rival):
+        return best
+    return "en" if best == "en" and rival == 0 and folded[0] in _FOLDED["en"] else ""
 
 
 def without_stop_words(words: Sequence[str], languages: Sequence[str]) -> list[str]:
