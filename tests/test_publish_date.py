@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from core.models import Document
+from core.pages.extract import extract_page
 from core.pages.lxml_page import parse_html
 from core.pages.metadata import MetadataElement
 from core.pages.publish_date import guess_publish_date, stated_publish_date
-from tests.pages import head, json_ld, meta
+from tests.pages import URL, head, json_ld, meta
 
 SIX_JAN = 1736121600.0
 SIX_JAN_9_UTC = 1736154000.0
@@ -69,6 +71,11 @@ def test_guessed_from_what_is_shown() -> None:
         "<h1>Releases</h1><table><tr><td>3.11</td><td>2022-10-24</td></tr></table>",
         "<h1>Guide</h1><p>Words.</p><footer>Copyright 2019-2024. Last built on 2024-05-06.</footer>",
         "<h1>Storms</h1><p>" + "Many words about the weather of those years. " * 5 + "It began on 5 May 2019.</p>",
+        '<h1>Guide</h1><p>Words.</p><div class="footer">Last updated on May 06, 2024.</div>',
+        "<h1>Guide</h1><p>Words.</p><div>Last updated on May 06, 2024</div>",
+        "<h1>Releases</h1><h2>1.2.3 (2024-05-06)</h2><p>Fixed things.</p>",
+        '<h1>Input</h1><p class="example-date">6 January 2025</p><span class="date-format">2024-12-31</span>',
+        '<h1>Guide</h1><p>Words.</p><div class="comment">Bob, <span class="date">6 May 2024</span></div>',
         "<h1>API</h1><dl><dt>created_at</dt><dd>When it was made, a time such as 2024-05-06T07:08:09Z.</dd></dl>",
     ],
 )
@@ -85,6 +92,7 @@ def test_examples_are_no_dates(body: str) -> None:
         '<h1>Water</h1><p class="date">6 January 2025</p><p>Words.</p>',
         '<h1>Water</h1><span class="article-date">Monday, January 6, 2025</span>',
         '<div class="post-meta">Posted by Ada on 6 January 2025</div><h1>Water</h1>',
+        '<h2 class="date-header">Monday, January 6, 2025</h2><h3>Water</h3><p>Words.</p>',
     ],
 )
 def test_dates_that_are_shown(body: str) -> None:
@@ -92,3 +100,58 @@ def test_dates_that_are_shown(body: str) -> None:
     root = parse_html(f"<html><body><main>{body}</main></body></html>")
     assert root is not None
     assert guess_publish_date(root) == SIX_JAN
+
+
+STORY = f"<p>{'The function returns a value that depends on its argument, a number from one to ten. ' * 8}</p>"
+JAN = '<time datetime="2025-01-06T09:00:00Z">6 January 2025</time>'
+
+PUBLISHED_AND_UPDATED = JAN.replace("<time", '<time class="published updated"')
+
+
+def date_of(body: str, *, main_text: bool) -> float | None:
+    html = f"<!doctype html><html lang=en><head><title>Water</title></head><body>{body}</body></html>"
+    document = extract_page(html.encode(), URL, "text/html", main_text=main_text).result
+    assert isinstance(document, Document)
+    return document.published_ts
+
+
+@pytest.mark.parametrize("main_text", [True, False])
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<aside><a href=/x>Other</a> {JAN}</aside><h1>Water</h1>{STORY}",
+        f"<nav>{JAN}</nav><h1>Water</h1>{STORY}",
+        f"<h1>Water</h1><table><tr><td>1.0</td><td>{JAN}</td></tr></table>{STORY}",
+        f"<ul><li><a href=/x>Other</a> {JAN}</li></ul><h1>Water</h1>{STORY}",
+        f"<h1>Water</h1><p>The element {JAN} stands for a date.</p>{STORY}",
+        f"<h1>Water</h1>{STORY}<footer>{JAN}</footer>",
+        f"<h1>Water</h1>{STORY}<div>{JAN}</div>",
+        f"<h1>Water</h1>{STORY}<div class=comments><p>{JAN.replace('<time', '<time pubdate')} Nice</p></div>",
+        f'<div class="related-posts">{JAN.replace("<time", "<time class=published")}</div><h1>Water</h1>{STORY}',
+        f"<h1>Water</h1><div>{JAN.replace('<time', '<time itemprop=dateModified')}</div>{STORY}",
+        f"<h1>Water</h1><div>{JAN.replace('<time', '<time class=updated')}</div>{STORY}",
+        f'<h1>Water</h1><span class="theme-last-updated">Last updated on <b>{JAN}</b></span>{STORY}',
+        f"<h1>Water</h1><div>Updated: {JAN}</div>{STORY}",
+    ],
+)
+def test_times_of_something_else(body: str, main_text: bool) -> None:
+    """A time of other stories, of comments, of a change or in a sentence is not when the page was published."""
+    assert date_of(body, main_text=main_text) is None
+
+
+@pytest.mark.parametrize("main_text", [True, False])
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<main><h1>Water</h1><div>By Ada, {JAN}</div>{STORY}</main>",
+        f"<div>{STORY}</div><main><h1>Water</h1><div>By Ada, {JAN}</div>{STORY}</main>",
+        f"<main><h1>Water</h1><p>A lead of some words above the date.</p><p>{JAN}</p>{STORY}</main>",
+        f"<article><h1>Water</h1>{STORY}<footer>Posted on {JAN}</footer></article>",
+        f"<article><h1>Water</h1>{STORY}{JAN.replace('<time', '<time itemprop=datePublished')}</article>",
+        f"<article><h1>Water</h1>{STORY}{JAN.replace('<time', '<time class=post-date')}</article>",
+        f"<article><h1>Water</h1>{PUBLISHED_AND_UPDATED}{STORY}</article>",
+    ],
+)
+def test_times_of_publication(body: str, main_text: bool) -> None:
+    """A time that is marked as the publication's counts, and one in the head of the article."""
+    assert date_of(body, main_text=main_text) == SIX_JAN_9_UTC

@@ -15,6 +15,14 @@ from core.pages.metadata import METADATA_TAGS, MetadataElement
 from core.pages.noscript_article import drop_unclosed_noscript, is_article_in_noscript, is_long_text
 from core.pages.parser_limits import is_too_deep, limit_depth, limit_markup
 from core.pages.text_cleaning import collapse_whitespace, strip_invisible
+from core.pages.time_elements import (
+    HEAD_BEGINS,
+    MAX_CHARS_BEFORE,
+    MAX_TIMES,
+    SENTENCE_TAGS,
+    TimeElement,
+    may_be_publication,
+)
 
 MIN_CHARS = 250
 """With less text than this after removing navigation and the like, they were the page."""
@@ -41,6 +49,7 @@ _SELECTORS = {
 }
 _METADATA_TAGS = frozenset(METADATA_TAGS)
 _TAGS_WITH_TEXT = frozenset(("title", "h1", "script"))
+_AROUND_TIMES = ", ".join(("time", "p", *HEAD_BEGINS))
 _WANTED = ", ".join([_SELECTORS.get(tag, tag) for tag in METADATA_TAGS] + ["article", "main", "img"])
 
 
@@ -56,9 +65,34 @@ class LexborPage:
     def elements(self) -> Iterator[MetadataElement]:
         """Return the elements that `collect_metadata` reads."""
         for tag, node in self._found:
-            if tag in _METADATA_TAGS:
+            if tag in _METADATA_TAGS and tag != "time":
                 text = node.text() if tag in _TAGS_WITH_TEXT else ""
                 yield MetadataElement(tag, node.attributes, text)
+
+        times = (time for time in self._times() if may_be_publication(time))
+        yield from (MetadataElement("time", time.attributes) for time in times)
+
+    def _times(self) -> Iterator[TimeElement]:
+        if not self._tagged("time"):  # most pages have none, and are not walked for their paragraphs
+            return
+        seen = chars = 0
+        to_begin = set(HEAD_BEGINS)
+        for node in self._tree.css(_AROUND_TIMES):
+            if node.tag in HEAD_BEGINS:
+                chars = 0 if node.tag in to_begin else chars
+                to_begin.discard(str(node.tag))
+                continue
+            if node.tag == "p":
+                chars += len(node.text()) if chars <= MAX_CHARS_BEFORE else 0
+                continue
+            seen += 1
+            if seen > MAX_TIMES:
+                return
+            above = list(_ancestors(node))
+            block = next((one for one in above if one.tag in SENTENCE_TAGS), above[0])
+            ancestors = [(str(one.tag), one.attributes.get("class") or "") for one in above]
+            line = collapse_whitespace(block.text())
+            yield TimeElement(node.attributes, ancestors, line, chars <= MAX_CHARS_BEFORE)
 
     def bylines(self) -> tuple[str, ...]:
         """Return the text of elements that are marked as the author's name."""
@@ -140,6 +174,13 @@ def _parse(html: str) -> LexborHTMLParser:
     if is_too_deep(html):
         html = limit_depth(html, is_strict=True)
     return LexborHTMLParser(html)
+
+
+def _ancestors(node: LexborNode) -> Iterator[LexborNode]:
+    above = node.parent
+    while above is not None and above.tag != "-document":
+        yield above
+        above = above.parent
 
 
 def _lines(tree: LexborHTMLParser) -> list[str]:

@@ -14,6 +14,15 @@ from core.pages.metadata import METADATA_TAGS, MetadataElement
 from core.pages.noscript_article import drop_unclosed_noscript
 from core.pages.parser_limits import limit_depth, limit_markup
 from core.pages.text_cleaning import collapse_whitespace
+from core.pages.time_elements import (
+    HEAD_BEGINS,
+    MAX_CHARS_BEFORE,
+    MAX_LINE_CHARS,
+    MAX_TIMES,
+    SENTENCE_TAGS,
+    TimeElement,
+    may_be_publication,
+)
 
 _NAMING = ("title", "h1")
 _IN_HEAD = frozenset(("title", "meta", "link", "script", "style", "base", "noscript", "template"))
@@ -40,11 +49,37 @@ class LxmlPage:
         """Return the elements that `collect_metadata` reads."""
         for element in self.root.iter(*METADATA_TAGS):
             tag = str(element.tag)
+            if tag == "time":
+                continue
             if tag == "script":
                 if element.get("type") == "application/ld+json":
                     yield MetadataElement("script", {}, element.text or "")
             else:
                 yield MetadataElement(tag, _attributes(element), _text(element) if tag in _NAMING else "")
+
+        times = (time for time in self._times() if may_be_publication(time))
+        yield from (MetadataElement("time", time.attributes) for time in times)
+
+    def _times(self) -> Iterator[TimeElement]:
+        if next(self.root.iter("time"), None) is None:  # most pages have none, and are not walked for their paragraphs
+            return
+        seen = chars = 0
+        to_begin = set(HEAD_BEGINS)
+        for element in self.root.iter("time", "p", *HEAD_BEGINS):
+            if element.tag in HEAD_BEGINS:
+                chars = 0 if element.tag in to_begin else chars
+                to_begin.discard(str(element.tag))
+                continue
+            if element.tag == "p":
+                chars += int(cast("float", _TEXT_LENGTH(element))) if chars <= MAX_CHARS_BEFORE else 0
+                continue
+            seen += 1
+            if seen > MAX_TIMES:
+                return
+            above = list(element.iterancestors())
+            block = next((one for one in above if one.tag in SENTENCE_TAGS), above[0])
+            ancestors = [(str(one.tag), one.get("class") or "") for one in above]
+            yield TimeElement(_attributes(element), ancestors, _first_words(block), chars <= MAX_CHARS_BEFORE)
 
     def bylines(self) -> tuple[str, ...]:
         """Return the text of elements that are marked as the author's name."""
@@ -119,6 +154,15 @@ def _attributes(element: etree._Element) -> Attributes:
 
 def _text(element: etree._Element, separator: str = "") -> str:
     return separator.join(map(str, element.itertext()))
+
+
+def _first_words(element: etree._Element) -> str:
+    text = ""
+    for piece in map(str, element.itertext()):
+        text += piece
+        if len(text) > 4 * MAX_LINE_CHARS:
+            break
+    return collapse_whitespace(text)
 
 
 def _leave_head(root: etree._Element) -> None:

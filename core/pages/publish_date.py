@@ -6,7 +6,7 @@ Reads no clock: the caller doubts dates in the future. Guesses from the visible 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from copy import copy
 from itertools import chain
 
@@ -15,6 +15,15 @@ from lxml import etree
 from core.feeds.dates import parse_date
 from core.pages import json_ld
 from core.pages.metadata import PageMetadata
+from core.pages.time_elements import (
+    MAX_LINE_CHARS,
+    SENTENCE_TAGS,
+    is_class_of_change,
+    is_class_of_others,
+    is_line_with_date,
+    is_marked_as_published,
+    tells_of_change,
+)
 
 # Meta names for the time of publication (not of change), most exact first.
 _METAS = (
@@ -27,9 +36,11 @@ _METAS = (
 )
 _IN_PATH = re.compile(r"/((?:19|20)\d\d)/([01]?\d)/([0-3]?\d)(?:/|$)|[/_-]((?:19|20)\d\d)-([01]\d)-([0-3]\d)(?:\D|$)")
 _NO_DATE_IN = ("pre", "code", "samp", "kbd", "table", "nav", "footer", "aside", "form", "blockquote", "style")
-_SENTENCE_TAGS = ("p", "li", "dd")
-_SENTENCE = re.compile(r"[a-z]{2}[.,;] (?:[a-z]+ ){2}|[a-z]{4}\.$")
-_MAX_DATE_CHARS = 120
+_PAGE_TAGS = frozenset(("html", "head", "body", "main", "article", "meta", "link", "title", "h1"))
+_HEADINGS = frozenset(("h2", "h3", "h4", "h5", "h6"))
+_CLASS_OF_FOOTER = re.compile(r"(?:^|\s)(?:site-|page-|global-)?footer(?:$|\s)", re.IGNORECASE)
+_CLASS_OF_EXAMPLE = re.compile(r"(?:^|[\s_-])(?:example|sample|placeholder|date-format)(?:$|[\s_-])", re.IGNORECASE)
+_VERSION = re.compile(r"(?:^|[\s(\[v])\d{1,3}\.\d{1,3}(?:\.\d{1,3})?(?![.\d])")
 _WITH_YEAR = re.compile(r"(?:19|20)\d\d")
 
 
@@ -39,7 +50,7 @@ def stated_publish_date(metadata: PageMetadata) -> float | None:
     stated = chain(
         [json_ld.text(metadata.article, "datePublished", "dateCreated", "uploadDate")],
         map(metadata.meta, _METAS),
-        (moment for time, moment in moments if "pubdate" in time or _names_publication(time)),
+        (moment for time, moment in moments if is_marked_as_published(time)),
     )
     first = (moment for _, moment in moments[:1])
     return _first_date(stated) or date_in_path(metadata.url) or _first_date(first)
@@ -55,8 +66,8 @@ def guess_publish_date(root: etree._Element) -> float | None:
 
     rest = copy(root)
     etree.strip_elements(rest, *_NO_DATE_IN, with_tail=False)
-    for element in list(rest.iter(*_SENTENCE_TAGS)):
-        if not _is_line_with_date(element):
+    for element in list(rest.iter(etree.Element)):
+        if element.tag not in _PAGE_TAGS and _holds_no_date(element):
             tail = element.tail
             element.clear()
             element.tail = tail
@@ -69,15 +80,30 @@ def guess_publish_date(root: etree._Element) -> float | None:
     return parse_date(day) if day else None
 
 
-def _is_line_with_date(element: etree._Element) -> bool:
-    """Return whether this is so short that the date is its purpose, rather than a sentence with a date."""
+def _holds_no_date(element: etree._Element) -> bool:
+    """Return whether no date in this can be that of the page: in sentences, footers, comments, versions, examples."""
+    name = element.get("class") or ""
+    if element.tag == "time" and _WITH_YEAR.search(element.get("datetime") or ""):
+        return True  # else the page would state it
+    if name and (_CLASS_OF_FOOTER.search(name) or is_class_of_others(str(element.tag), name)):
+        return next(element.iter("h1"), None) is None
+    words = _short_text(element)
+    if element.tag in SENTENCE_TAGS and (words is None or not is_line_with_date(words)):
+        return True
+    if not words or not _WITH_YEAR.search(words) or len(words) > MAX_LINE_CHARS:
+        return False
+    is_release = element.tag in _HEADINGS and _VERSION.search(words)
+    return bool(is_release or _CLASS_OF_EXAMPLE.search(name)) or is_class_of_change(name) or tells_of_change(words)
+
+
+def _short_text(element: etree._Element) -> str | None:
+    """Return the text in one line, None if there is much of it."""
     text = ""
     for piece in map(str, element.itertext()):
         text += f" {piece}"
-        if len(text) > 4 * _MAX_DATE_CHARS:
-            return False
-    words = " ".join(text.split())
-    return len(words) <= _MAX_DATE_CHARS and not _SENTENCE.search(words)
+        if len(text) > 4 * MAX_LINE_CHARS:
+            return None
+    return " ".join(text.split())
 
 
 def date_in_path(url: str) -> float | None:
@@ -90,8 +116,3 @@ def date_in_path(url: str) -> float | None:
 def _first_date(texts: Iterable[str]) -> float | None:
     dates = (parse_date(text) for text in texts if _WITH_YEAR.search(text))
     return next((date for date in dates if date is not None), None)
-
-
-def _names_publication(time: Mapping[str, str | None]) -> bool:
-    words = f"{time.get('itemprop') or ''} {time.get('class') or ''}".lower()
-    return any(word in words for word in ("datepublished", "published", "entry-date"))
