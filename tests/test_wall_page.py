@@ -77,3 +77,70 @@ def test_stub_of_a_paid_article() -> None:
     assert (answer.code, answer.detail) == (FailCode.EMPTY, FailDetail.BLOCKED)
     assert "paywall" in answer.text
     assert isinstance(extract_page(page(wall), URL, "text/html").result, Document), "the whole text is there"
+
+
+def stub_with(words: str, head: str = "") -> bytes:
+    article = f"<article><h1>Water</h1><p>{PARAGRAPH}</p></article><footer><p>{words}</p></footer>"
+    return f"<html lang=en><head><title>Water</title>{head}</head><body>{article}</body></html>".ljust(300).encode()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Subscribe now to read this article.",
+        "This post is for paid subscribers",
+        "Keep reading with a 7-day free trial",
+        "You've reached your limit of free articles.",
+        "You have reached your monthly limit of free articles.",
+        "To read the full story, subscribe or sign in.",
+        "To continue reading, become a member",
+        "Become a subscriber to read on",
+        "This is a preview of subscription content, log in via an institution.",
+        "Member-only story",
+        "Article réservé aux abonnés",
+        "Dieser Inhalt ist exklusiv für Abonnenten",
+        "Jetzt weiterlesen mit S+",
+    ],
+)
+def test_words_that_end_a_stub(words: str) -> None:
+    """A short text beside which reading on is offered for money is a stub."""
+    answer = extract_page(stub_with(words), URL, "text/html").result
+    assert isinstance(answer, Failed)
+    assert answer.detail == FailDetail.BLOCKED
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Newsletter: subscribe to keep up to date with our news.",
+        "Sign up to keep in touch",
+        "Log in to continue the discussion",
+        "Sign up and keep informed",
+        "Create a free account to keep track of your favourites",
+        "Abonnez-vous pour continuer à nous soutenir",
+        "Suscríbete para seguir nuestras noticias",
+    ],
+)
+def test_footers_of_short_articles(words: str) -> None:
+    """A short article is kept, whatever its footer wants the reader to join."""
+    assert isinstance(extract_page(stub_with(words), URL, "text/html").result, Document)
+
+
+def test_not_free_by_its_own_word() -> None:
+    """What the page tells search engines counts for a short text, not for a whole one."""
+    word = '<script type="application/ld+json">{"@type": "NewsArticle", "isAccessibleForFree": %s}</script>'
+    assert isinstance(extract_page(stub_with("", word % "false"), URL, "text/html").result, Failed)
+    assert isinstance(extract_page(stub_with("", word % "true"), URL, "text/html").result, Document)
+    assert isinstance(extract_page(page(word % "false"), URL, "text/html").result, Document), "the whole text is there"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The Mill asks for your consent to use your personal data. Consent. Manage options.",
+        "Cookies help us. By clicking Accept you agree to the storing of cookies on your device.",
+    ],
+)
+def test_consent(words: str) -> None:
+    """Two more sentences of consent walls."""
+    assert describe_wall_page(URL, "The Mill", words) == "a consent wall"

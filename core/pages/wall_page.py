@@ -45,33 +45,55 @@ _CONSENT_TEXT = re.compile(
     r"(?:partners?|partner|partenaires|socios)|store and/or access information on a device"
     r"|before you continue to|bevor sie (?:zu|fortfahren)|avant de continuer|antes de continuar|prima di continuare"
     r"|mit werbung (?:weiterlesen|und tracking)|accepter et (?:continuer|fermer)|continuer sans accepter"
+    r"|asks for your consent to use your personal data"
+    r"|by (?:clicking|pressing) [\"“']?accept(?: all)?(?: cookies)?[\"”']?,? you agree to the storing of cookies"
     r"|we value your privacy|we use cookies and similar|wir verwenden cookies und ähnliche",
 )
-# What is said only where the text ends before its end; one line per language.
+# What is said only where the text ends before its end: that reading goes on for those who pay. A footer asks to keep in
+# touch, and to log in to continue the discussion. One group of lines per language.
 _PAYWALL_TEXT = re.compile(
-    r"""(?:subscribe|sign\ up|register|log\ in|sign\ in|create\ an?\ (?:free\ )?account)(?:\ now)?
-        \ (?:to|and)\ (?:continue|keep|read\ (?:the|more|on))
-    |to\ (?:continue|keep)\ reading,?\ (?:please\ )?(?:subscribe|log\ in|sign\ in|register)
-    |unlock\ this\ (?:article|story)
-    |this\ (?:article|story|content)\ is\ (?:only\ )?(?:for|reserved\ for|available\ (?:only\ )?to|exclusive\ to)
-        \ (?:our\ |paying\ )?(?:subscribers|members)
-    |(?:dieser|der)\ (?:artikel|text|beitrag)\ ist\ (?:nur\ |exklusiv\ )?für\ (?:unsere\ )?(?:abonnent|digital-?abo)
+    r"""(?:subscribe|sign\ up|register|log\ in|sign\ in|create\ an?\ (?:free\ )?account
+        |become\ an?\ (?:paid\ )?(?:subscriber|member))
+        (?:\ now|\ for\ free|\ today)?,?\ (?:to|and)\ (?:(?:continue|keep)\ (?:on\ )?reading
+        |read\ (?:on\b|more\b|(?:the|this)\ (?:rest|full|whole|entire|article|story|post))
+        |(?:continue|keep\ going)(?=\W*$|\W*[.…]))
+    |to\ (?:(?:continue|keep)\ reading|read\ (?:the\ (?:rest|full|whole|entire|complete)|this)\b[\w ]{0,30}),?
+        \ (?:please\ )?(?:subscribe|log\ in|sign\ (?:in|up)|register|become\ an?\ (?:subscriber|member))
+    |(?:keep|continue)\ reading\b[\w ]{0,30}\ with\ an?\ (?:[\w-]+\ ){0,3}(?:free\ trial|subscription)
+    |(?:start|with)\ (?:your|a)\ (?:[\w-]+\ )?free\ trial\ to\ (?:read|continue\ reading)
+    |unlock\ (?:this|the\ (?:full|rest))\b\ ?(?:of\ this\ )?(?:article|story|post)
+    |this\ (?:article|story|content|post)\ is\ (?:only\ )?(?:for|reserved\ for|available\ (?:only\ )?to|exclusive\ to)
+        \ (?:our\ |paying\ |paid\ |premium\ )*(?:subscribers|members)
+    |you(?:'ve|’ve|\ have)\ (?:reached|used|hit)\ (?:up\ )?(?:all\ )?(?:of\ )?your\ (?:[\w-]+\ ){0,2}(?:limit\ of\ )?
+        (?:[\w-]+\ )?free\ (?:articles|stories)
+    |this\ is\ a\ preview\ of\ subscription\ content|\bmember-only\ story\b
+    |(?:dieser|der|dieses?)\ (?:artikel|text|beitrag|inhalt)\ ist\ (?:nur\ |exklusiv\ )?für\ (?:unsere\ )?
+        (?:abonnent|digital-?abo)
     |(?:abo\ abschließen|abonnieren|anmelden|registrieren),?\ (?:und|um)\ weiter(?:zu)?lesen
-    |um\ weiterzulesen|weiterlesen\ mit\ [\w+ ]{1,30}abo
+    |um\ weiterzulesen|weiterlesen\ mit\ (?:[\w+ ]{1,30}abo|\w{1,12}\+)
     |(?:cet\ article|ce\ contenu)\ est\ (?:réservé|exclusif)|il\ vous\ reste\ [\d,.\ ]+%\ de\ cet\ article
-    |abonnez-vous\ pour\ (?:lire|continuer|accéder)
-    |suscr[ií]b(?:ete|ase)\ para\ (?:seguir|continuar|leer)
+    |(?:article|contenu|suite\ est)\ réservée?\ aux\ abonnés
+    |abonnez-vous\ pour\ (?:lire\b|continuer\ (?:à\ lire|la\ lecture|votre\ lecture)
+        |accéder\ à\ (?:cet|l['’]|la\ suite))
+    |suscr[ií]b(?:ete|ase)\ para\ (?:seguir\ leyendo|continuar\ (?:leyendo|la\ lectura)|leer)
     |(?:contenido|artículo)\ (?:exclusivo|solo)\ para\ (?:suscriptores|abonados)
-    |abbonati\ per\ (?:continuare|leggere)|(?:contenuto|articolo)\ riservato\ agli\ abbonati
-    |assine\ para\ (?:continuar|ler)
+    |abbonati\ per\ (?:continuare\ (?:a\ leggere|la\ lettura)|leggere)
+    |(?:contenuto|articolo)\ riservato\ agli\ abbonati
+    |assine\ para\ (?:continuar\ (?:lendo|a\ ler|a\ leitura)|ler)
     |(?:conteúdo|matéria|artigo)\ exclusiv[oa]\ para\ (?:assinantes|subscritores)
-    |(?:word|neem)\ (?:een\ )?abonn\w+\ om\ (?:verder|dit)|verder\ lezen\?\ (?:word|neem|log)|alleen\ voor\ abonnees
-    |artykuł\ (?:dostępny\ )?(?:tylko\ )?dla\ (?:prenumeratorów|subskrybentów)|wykup\ dostęp,?\ aby
-    |för\ att\ läsa\ vidare|bli\ prenumerant\ för\ att|for\ at\ læse\ videre|kun\ for\ abonnenter
-    |(?:оформите|купите)\ подписку,?\ чтобы|(?:материал|статья)\ доступ\w+\ только\ (?:для\ )?подписчик
+    |(?:word|neem)\ (?:een\ )?abonn\w+\ om\ (?:verder\ te\ lezen|dit\ (?:artikel|verhaal))
+    |verder\ lezen\?\ (?:word|neem|log)|alleen\ voor\ abonnees
+    |artykuł\ (?:dostępny\ )?(?:tylko\ )?dla\ (?:prenumeratorów|subskrybentów)
+    |wykup\ dostęp,?\ aby\ (?:czytać|przeczytać)
+    |för\ att\ läsa\ (?:vidare|hela)|bli\ prenumerant\ för\ att\ (?:läsa|fortsätta\ läsa)
+    |for\ at\ læse\ videre|kun\ for\ abonnenter
+    |(?:оформите|купите)\ подписку,?\ чтобы\ (?:читать|прочитать|дочитать|продолжить\ чтение)
+    |(?:материал|статья)\ доступ\w+\ только\ (?:для\ )?подписчик
     |会員限定|続きを読むには|(?:订阅|登录|登入|訂閱)[后後]?(?:即可)?(?:继续|繼續)?(?:阅读|閱讀|查看)""",
     re.VERBOSE,
 )
+# In the JSON-LD of the page, by which publishers tell search engines of their paywall.
+_NOT_FREE = re.compile(r"\"isAccessibleForFree\"\s*:\s*\"?(?:false|no)\b", re.IGNORECASE)
 _SCRIPT_TEXT = re.compile(
     r"(?:enable|turn on|activate|requires?|need) javascript"
     r"|javascript (?:is|must be|to be) (?:disabled|enabled|required)"
@@ -85,12 +107,12 @@ _MAX_SEARCHED_CHARS = 1_000_000
 
 
 def describe_paywall(html: str) -> str:
-    """Return in a few words what ends a very short text; empty if the page asks nobody for a subscription.
+    """Return in a few words what ends a very short text; empty if the page seems to be free.
 
     For pages with next to no main text: the sentence that asks stands beside the text, not in it.
     """
     words = " ".join(_MARKUP.sub(" ", html[:_MAX_SEARCHED_CHARS]).split())
-    return "a paywall" if _PAYWALL_TEXT.search(words.lower()) else ""
+    return "a paywall" if _NOT_FREE.search(html) or _PAYWALL_TEXT.search(words.lower()) else ""
 
 
 def describe_wall_page(url: str, title: str, text: str) -> str:
