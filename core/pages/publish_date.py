@@ -6,9 +6,10 @@ Reads no clock: the caller doubts dates in the future. Guesses from the visible 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from copy import copy
 from itertools import chain
+from typing import cast
 
 from lxml import etree
 
@@ -42,6 +43,8 @@ _CLASS_OF_FOOTER = re.compile(r"(?:^|\s)(?:site-|page-|global-)?footer(?:$|\s)",
 _CLASS_OF_EXAMPLE = re.compile(r"(?:^|[\s_-])(?:example|sample|placeholder|date-format)(?:$|[\s_-])", re.IGNORECASE)
 _VERSION = re.compile(r"(?:^|[\s(\[v])\d{1,3}\.\d{1,3}(?:\.\d{1,3})?(?![.\d])")
 _WITH_YEAR = re.compile(r"(?:19|20)\d\d")
+_DATED = etree.XPath("//*[text()[contains(., '20') or contains(., '19')]]")
+_MAX_TITLES = 10
 
 
 def stated_publish_date(metadata: PageMetadata) -> float | None:
@@ -66,8 +69,10 @@ def guess_publish_date(root: etree._Element) -> float | None:
 
     rest = copy(root)
     etree.strip_elements(rest, *_NO_DATE_IN, with_tail=False)
+    around_title = {above for title in list(rest.iter("h1"))[:_MAX_TITLES] for above in title.iterancestors()}
+    dated = _with_year(rest)
     for element in list(rest.iter(etree.Element)):
-        if element.tag not in _PAGE_TAGS and _holds_no_date(element):
+        if element.tag not in _PAGE_TAGS and _holds_no_date(element, around_title, dated):
             tail = element.tail
             element.clear()
             element.tail = tail
@@ -80,13 +85,23 @@ def guess_publish_date(root: etree._Element) -> float | None:
     return parse_date(day) if day else None
 
 
-def _holds_no_date(element: etree._Element) -> bool:
+def _with_year(root: etree._Element) -> set[etree._Element]:
+    """Return the elements whose own text has a year, and their parents: all other text needs no look."""
+    own = cast("list[etree._Element]", _DATED(root))
+    return {one for element in own for one in (element, element.getparent()) if one is not None}
+
+
+def _holds_no_date(
+    element: etree._Element, around_title: Container[etree._Element], dated: Container[etree._Element]
+) -> bool:
     """Return whether no date in this can be that of the page: in sentences, footers, comments, versions, examples."""
     name = element.get("class") or ""
     if element.tag == "time" and _WITH_YEAR.search(element.get("datetime") or ""):
         return True  # else the page would state it
     if name and (_CLASS_OF_FOOTER.search(name) or is_class_of_others(str(element.tag), name)):
-        return next(element.iter("h1"), None) is None
+        return element not in around_title
+    if element.tag not in SENTENCE_TAGS and element not in dated:
+        return False
     words = _short_text(element)
     if element.tag in SENTENCE_TAGS and (words is None or not is_line_with_date(words)):
         return True
