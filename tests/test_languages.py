@@ -18,6 +18,7 @@ from core.search.io.multilingual_embedder import MultilingualEmbedder
 from core.search.io.vector_migration import Migration
 from core.search.io.vector_space_store import VectorSpaceStore
 from core.search.languages import cut, language_of, language_of_question
+from core.search.models import Filters
 from core.search.protocols import EmbedderUnavailable
 from core.search.vector_spaces import Spaces, parse_spaces
 from core.settings import Settings
@@ -159,6 +160,7 @@ def test_language_of(text: str, stated: str, language: str) -> None:
         ("la scala opera", ""),
         ("kama sutra", ""),
         ("San Jose de la Montana", ""),
+        ("2026", ""),
         ("", ""),
     ],
 )
@@ -171,7 +173,7 @@ async def test_english_question_does_not_load_the_other_model(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its small words, or by the pages that have its words, it is English: loading took 1.5 of 2 CPU s. Where pages
-    in another language have its words, or none has, it may be in any, and both models are asked."""
+    in another language have its words, or none that the search is limited to has, both models are asked."""
     asked: list[str] = []
     embed = MultilingualEmbedder.embed
 
@@ -186,10 +188,11 @@ async def test_english_question_does_not_load_the_other_model(
         by_english = list(asked)
         await library.ask("Schleusentor repariert")
         await library.ask("Pegel flood")
+        await library.ask("lower gate flood", filters=Filters(languages=("de",)))
 
     assert all(url.endswith("/lock") for url in first)
     assert by_english == []
-    assert set(asked) == {"Schleusentor repariert", "Pegel flood"}
+    assert set(asked) == {"Schleusentor repariert", "Pegel flood", "lower gate flood"}
 
 
 def test_other_languages_are_cut_by_letters() -> None:

@@ -139,7 +139,8 @@ def question_language(words: Sequence[str]) -> str:
     (best, count), (_, rival) = counts.most_common(2)
     if count > max(1, rival):
         return best
-    return "en" if best == "en" and rival == 0 and folded[0] in _FOLDED["en"] else ""
+    opens_in_english = any(word in _FOLDED["en"] for word in folded[:1])
+    return "en" if best == "en" and rival == 0 and opens_in_english else ""
 
 
 def without_stop_words(words: Sequence[str], languages: Sequence[str]) -> list[str]:

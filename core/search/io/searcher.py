@@ -178,7 +178,8 @@ class Searcher:
         if main.languages is None or companion is None or not self._has_pages_of(companion):
             return ""
         try:
-            by_words = await self.follower.replica.search(IndexQuery(query.text, limit=CANDIDATES, lexical_weight=1.0))
+            words = IndexQuery(query.text, filters=query.filters, limit=CANDIDATES, lexical_weight=1.0)
+            by_words = await self.follower.replica.search(words)
         except ReplicaBroken:
             return ""  # the search that follows meets it too, and repairs it
         found = {hit.page.detected_language for hit in by_words if hit.page}
