@@ -20,7 +20,6 @@ import numpy as np
 
 from bench.article_scores import DEFAULT_DATA, CorpusPage, load_corpora, page_counts, print_scores
 from core.pages.boilerplate import remove_boilerplate
-from core.pages.data_detection import remove_stray_data
 from core.pages.lxml_page import LxmlPage, parse_html
 from core.pages.main_text import find_main_text
 from core.pages.metadata import collect_metadata, page_title
@@ -82,7 +81,6 @@ def tree_and_title(page: CorpusPage) -> tuple[Any, str]:
     assert root is not None
     title = page_title(collect_metadata(LxmlPage(root).elements(), page["url"]))
     unwrap_noscript_article(root)
-    remove_stray_data(root)
     return root, title
 
 

@@ -37,6 +37,14 @@ def test_comments_are_not_the_article() -> None:
     assert "First!" not in text
 
 
+@pytest.mark.parametrize("tag", ["nav", "footer"])
+def test_navigation_that_is_never_closed(tag: str) -> None:
+    """An article that a forgotten end tag puts into the navigation is found; what is navigation is left out."""
+    around = f"<{tag}><p>All rights reserved by the miller. {PARAGRAPH}</p></{tag}>"
+    assert "The mill has stood" in main_text(f"<{tag}><a href=/>Home</a>{ARTICLE * 3}")
+    assert "All rights" not in main_text(f"{around}<article>{ARTICLE * 3}</article>{around}")
+
+
 def test_text_outside_paragraphs() -> None:
     """Text that stands in no paragraph is found all the same."""
     lines = "".join(f"<div><b>{number}.</b> {PARAGRAPH}</div>" for number in range(12))

@@ -76,11 +76,12 @@ def test_guessed_from_what_is_shown() -> None:
         "<h1>Releases</h1><h2>1.2.3 (2024-05-06)</h2><p>Fixed things.</p>",
         '<h1>Input</h1><p class="example-date">6 January 2025</p><span class="date-format">2024-12-31</span>',
         '<h1>Guide</h1><p>Words.</p><div class="comment">Bob, <span class="date">6 May 2024</span></div>',
+        '<h1>Diet</h1><p>Words.</p><script>var build = {"created": "2024-05-06T07:08:09"};</script>',
         "<h1>API</h1><dl><dt>created_at</dt><dd>When it was made, a time such as 2024-05-06T07:08:09Z.</dd></dl>",
     ],
 )
 def test_examples_are_no_dates(body: str) -> None:
-    """A page that shows no date of its own has none, whatever dates its code, its tables and its sentences hold."""
+    """A page that shows no date of its own has none, whatever dates its code, tables, sentences and scripts hold."""
     root = parse_html(f"<html><body><main>{body}</main></body></html>")
     assert root is not None
     assert guess_publish_date(root) is None

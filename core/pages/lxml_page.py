@@ -71,7 +71,7 @@ class LxmlPage:
                 to_begin.discard(str(element.tag))
                 continue
             if element.tag == "p":
-                chars += int(cast("float", _TEXT_LENGTH(element))) if chars <= MAX_CHARS_BEFORE else 0
+                chars += text_length(element) if chars <= MAX_CHARS_BEFORE else 0
                 continue
             seen += 1
             if seen > MAX_TIMES:
@@ -118,10 +118,9 @@ class LxmlPage:
             return main
         return article if article is not None else self.root
 
-    def _longest(self, tag: str) -> tuple[etree._Element | None, float]:
-        regions = islice(self.root.iter(tag), _MAX_REGIONS)
-        sized = [(element, cast("float", _TEXT_LENGTH(element))) for element in regions]
-        return max(sized, key=lambda pair: pair[1], default=(None, 0.0))
+    def _longest(self, tag: str) -> tuple[etree._Element | None, int]:
+        sized = [(element, text_length(element)) for element in islice(self.root.iter(tag), _MAX_REGIONS)]
+        return max(sized, key=lambda pair: pair[1], default=(None, 0))
 
 
 def parse_html(html: str) -> etree._Element | None:
@@ -136,6 +135,11 @@ def parse_html(html: str) -> etree._Element | None:
         return None
     _leave_head(root)
     return root
+
+
+def text_length(element: etree._Element) -> int:
+    """Return how much text an element holds, spaces included; counted in C."""
+    return int(cast("float", _TEXT_LENGTH(element)))
 
 
 def _sources(image: etree._Element) -> tuple[Attributes, ...]:

@@ -64,7 +64,6 @@ def read_page(html: str, url: str, *, links: bool = False) -> PageDocument:
     if published_ts is None and len(html) <= MAX_GUESSING_CHARS:
         published_ts = guess_publish_date(root)
     unwrap_noscript_article(root)
-    remove_stray_data(root)
     blocks, source = find_main_text(root, stated.title), TextSource.PAGE
     # Without the title and pointers to other stories, which are removed in the end, next to nothing may be left.
     if sum(len(block.text) for block in remove_boilerplate(blocks, stated.title)) < MIN_CHARS:

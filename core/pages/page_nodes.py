@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from itertools import accumulate, compress
+from itertools import accumulate, compress, islice
 from typing import NamedTuple
 
 from lxml import etree
 
 from core.pages.class_name_hints import BYLINE, UNLIKELY, name_bits, name_weight
+from core.pages.data_detection import remove_stray_data
 from core.pages.flat_tree import FlatTree, parse_attributes
+from core.pages.lxml_page import text_length
 
 # Never text of an article.
 _NO_TEXT = (
@@ -21,6 +23,10 @@ _NO_TEXT = (
     *("input", "select", "noscript", "textarea", "button", "head", "map", "math", "datalist", "option", "base"),
     *("source", "track", "param", "frame", "frameset", "applet", "rp", "rt", "dialog"),
 )
+# A quarter of all elements, and hardly ever part of an article.
+_NAVIGATION = ("nav", "footer")
+_MAX_NAVIGATIONS = 50
+"""How many are looked at: what stands behind so many of them holds little."""
 # Parts of a sentence or a table; unwrapped in C, so that a fifth of all nodes need not be looked at.
 _UNWRAPPED = (
     *("b", "i", "em", "strong", "u", "font", "small", "sup", "sub", "abbr", "acronym", "cite", "mark", "s", "ins"),
@@ -70,8 +76,10 @@ class PageNodes(FlatTree):
     """The elements of a page as lists; the number of an element is its place in each."""
 
     def __init__(self, root: etree._Element) -> None:
-        """Remove what is no text and unwrap what is part of a sentence. Changes `root`."""
+        """Remove what is no text of an article and unwrap what is part of a sentence. Changes `root`."""
         etree.strip_elements(root, *_NO_TEXT, with_tail=False)
+        _remove_navigation(root)
+        remove_stray_data(root)
         etree.strip_tags(root, *_UNWRAPPED)
         super().__init__(root)
         names = zip(*map(_names.__getitem__, self.raw_attributes), strict=True)
@@ -128,6 +136,16 @@ class PageNodes(FlatTree):
         """Take the flag from a node and everything in it."""
         end = self.ends[number]
         flags[number:end] = bytes(end - number)
+
+
+def _remove_navigation(root: etree._Element) -> None:
+    """Remove navigation and footers. One with half of the page's text is none: perhaps it was never closed."""
+    parts = list(islice(root.iter(*_NAVIGATION), _MAX_NAVIGATIONS))
+    most = text_length(root) / 2 if parts else 0
+    for part in parts:
+        if text_length(part) > most:
+            part.tag = "div"
+    etree.strip_elements(root, *_NAVIGATION, with_tail=False)
 
 
 def _read_names(raw: str) -> NodeNames:

@@ -36,7 +36,10 @@ _METAS = (
     *("rnews:datepublished", "date", "created", "originalpublicationdate", "displaydate", "eomportal-lastupdate"),
 )
 _IN_PATH = re.compile(r"/((?:19|20)\d\d)/([01]?\d)/([0-3]?\d)(?:/|$)|[/_-]((?:19|20)\d\d)-([01]\d)-([0-3]\d)(?:\D|$)")
-_NO_DATE_IN = ("pre", "code", "samp", "kbd", "table", "nav", "footer", "aside", "form", "blockquote", "style")
+_NO_DATE_IN = (
+    *("pre", "code", "samp", "kbd", "table", "nav", "footer", "aside", "form", "blockquote", "style"),
+    *("svg", "picture", "video", "audio", "iframe", "object", "select", "option", "button", "textarea"),
+)
 _PAGE_TAGS = frozenset(("html", "head", "body", "main", "article", "meta", "link", "title", "h1"))
 _HEADINGS = frozenset(("h2", "h3", "h4", "h5", "h6"))
 _CLASS_OF_FOOTER = re.compile(r"(?:^|\s)(?:site-|page-|global-)?footer(?:$|\s)", re.IGNORECASE)
@@ -62,15 +65,21 @@ def stated_publish_date(metadata: PageMetadata) -> float | None:
 def guess_publish_date(root: etree._Element) -> float | None:
     """Return the day of publication that the page shows, or None.
 
-    htmldate gets the page without code, tables, quotations and sentences, in which it finds dates of examples and
-    versions. Its extensive search costs seven times as much, and what it adds is mostly the first of some January.
+    htmldate gets the page without scripts, code, tables, quotations and sentences, in which it finds dates of builds,
+    examples and versions. Its extensive search costs seven times as much, and what it adds is mostly the first of
+    some January.
     """
     from htmldate import find_date
 
     rest = copy(root)
+    for script in list(rest.iter("script")):
+        if script.get("type") != "application/ld+json":
+            script.text = None
     etree.strip_elements(rest, *_NO_DATE_IN, with_tail=False)
-    around_title = {above for title in list(rest.iter("h1"))[:_MAX_TITLES] for above in title.iterancestors()}
     dated = _with_year(rest)
+    if not dated:
+        return None
+    around_title = {above for title in list(rest.iter("h1"))[:_MAX_TITLES] for above in title.iterancestors()}
     for element in list(rest.iter(etree.Element)):
         if element.tag not in _PAGE_TAGS and _holds_no_date(element, around_title, dated):
             tail = element.tail
