@@ -37,6 +37,8 @@ PARTS = 4
 HOSTS = 100
 MOST_TURNS = 20
 """How often timer and workers are started for what waits; what waits longer than that waits for a later time."""
+FEW_WALLS = 2
+"""So many of a small sample may be walls or empty, else a tenth."""
 Work = Callable[[Place, int], int]
 
 
@@ -66,7 +68,7 @@ def articles(place: Place, count: int) -> int:
     place.client.sadd(KEYS.category_links("bench"), *(f"http://{h}:{p}/page/{n}" for n, (h, p) in enumerate(named)))
     place.start("workers.canonical_fetcher")
     stored = int(place.client.zcard(KEYS.article_index))
-    assert stored > count * 0.9, f"{stored} of {count} articles"
+    assert count - stored <= max(FEW_WALLS, count // 10), f"{stored} of {count} articles"
     return stored
 
 
