@@ -206,6 +206,8 @@ async def test_stations_tell_the_details(scene: Scene) -> None:
     assert page[StationName.LISTING]["pages"] == [{"url": scene.docs("/docs/"), "source": "docs.site", "depth": 0}]
     assert page[StationName.NEXT_CHECK]["due"].keys() == {"docs.site"}  # type: ignore[attr-defined]
     assert page[StationName.RUN]["runs"][0]["source"] == "docs.site"  # type: ignore[index]
+    run = failed[StationName.RUN]["runs"][0]  # type: ignore[index]  # though a failed link has no record
+    assert (run["kind"], run["failed_in_it"]) == ("canonical", True)
 
     await scene.client.hset(scene.keys.runs_paused, "canonical", "2026-01-31T12:00:00Z")
     await scene.client.hset(scene.keys.runs_paused, "ingest", "2026-01-31T12:00:00Z")

@@ -206,18 +206,26 @@ class ContentReader:
 
     # ── runs ──
 
-    async def runs(self, item: Item | None) -> tuple[Mapping[str, object], ...]:
-        """Return the remembered runs that worked on a source of the item when it was last checked, newest first."""
-        if item is None or not item.checked_ts:
+    async def runs(self, item: Item | None, link: LinkFacts) -> tuple[Mapping[str, object], ...]:
+        """Return the remembered runs that worked on a source of the item when it was last checked, newest first.
+
+        A link that gave no article has no item: its failure tells when it was visited.
+        """
+        if item is not None and item.checked_ts:
+            name, sources, checked_ts = item.id, item.sources, item.checked_ts
+        else:
+            name, sources = link.uid, (ARTICLES_SOURCE,)
+            checked_ts = field_parsing.timestamp(link.failure.get("last_ts"))
+        if not checked_ts:
             return ()
         newest = await RunStore(self._client, self._keys).newest(MOST_RUNS, self._now)
         at_work = [
             run
             for run in newest
-            if (run.source in item.sources or (run.kind is RunKind.CANONICAL and ARTICLES_SOURCE in item.sources))
-            and run.started_ts <= item.checked_ts <= max(run.ended_ts, run.heartbeat_ts) + 1.0
+            if (run.source in sources or (run.kind is RunKind.CANONICAL and ARTICLES_SOURCE in sources))
+            and run.started_ts <= checked_ts <= max(run.ended_ts, run.heartbeat_ts) + 1.0
         ]
-        failed = await read_many(self._client, [("HEXISTS", self._keys.run_failed(run.id), item.id) for run in at_work])
+        failed = await read_many(self._client, [("HEXISTS", self._keys.run_failed(run.id), name) for run in at_work])
         return tuple(
             {
                 "id": run.id,

@@ -88,7 +88,7 @@ class StationReader:
             crashes=fetch.crashes,
             due=record.due,
             canonical_run_ts=await self._content.canonical_run_ts(),
-            runs=await self._content.runs(item),
+            runs=await self._content.runs(item, link),
         )
         is_named_elsewhere = visit.is_link or URLS_SOURCE in listing.listed_by or link.is_known
         now = self._now
