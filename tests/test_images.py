@@ -6,7 +6,14 @@ import pytest
 
 from core.models import Document, Image
 from core.pages.extract import extract_page
-from core.pages.images import MAX_ALT_CHARS, MAX_KEPT, ImageElement, collect_images, largest_in_srcset
+from core.pages.images import (
+    MAX_ALT_CHARS,
+    MAX_KEPT,
+    ImageElement,
+    collect_images,
+    largest_in_srcset,
+    stated_image,
+)
 from core.runtime.parse_pool import ParsePool
 from core.runtime.parse_tasks import PageRequest
 from tests.pages import ARTICLE, URL, head, meta, page
@@ -44,8 +51,31 @@ BASE = "https://mill.example"
 )
 def test_rules(name: str, attributes: dict[str, str | None], expected: str) -> None:
     """A picture of the story is kept at its best address; ornaments, pixels and banners are not."""
-    found = [image.url for image in collect_images(head(), [ImageElement(attributes)])]
+    found = [image.url for image in collect_images(head(), "", [ImageElement(attributes)])]
     assert found == ([f"{BASE}{expected}"] if expected else [])
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *(
+            f"/{word}.gif"
+            for word in ["1x1", "pixel", "spacer", "blank", "transparent", "clear", "trans", "empty", "dot", "tracker"]
+        ),
+        *(f"/a?{word}=1" for word in ["tracking", "beacon", "count", "counter"]),
+        *(f"https://b.{host}/a.jpg" for host in ["doubleclick.net", "scorecardresearch.com", "google-analytics.com"]),
+        *(f"//{host}/a.jpg" for host in ["quantserve.com", "stats.wordpress.com", "amazon-adsystem.com", "adnxs.com"]),
+        *(
+            f"//{host}/a.jpg"
+            for host in ["outbrain.com", "taboola.com", "chartbeat.net", "zemanta.com", "pixel.wp.com"]
+        ),
+        *("https://www.facebook.com/tr?id=1", "https://feeds.feedburner.com/~r/a", "https://a.example/wf/open?b"),
+    ],
+)
+def test_tracking_pixels(address: str) -> None:
+    """Whatever the name of the counter, it is no picture, also where the page names it for sharing."""
+    assert collect_images(head(), "", [ImageElement({"src": address})]) == ()
+    assert stated_image(head(meta("og:image", address))) == ""
 
 
 @pytest.mark.parametrize(
@@ -60,7 +90,7 @@ def test_rules(name: str, attributes: dict[str, str | None], expected: str) -> N
 )
 def test_picture_sources(name: str, sources: list[dict[str, str | None]], img: dict[str, str], expected: str) -> None:
     """`<source>` is where the largest is, or the only one."""
-    (image,) = collect_images(head(), [ImageElement(img, tuple(sources))])
+    (image,) = collect_images(head(), "", [ImageElement(img, tuple(sources))])
     assert image.url == f"{BASE}{expected}"
 
 
@@ -85,7 +115,7 @@ def test_largest_of_a_set(srcset: str, expected: str) -> None:
 def test_what_is_known() -> None:
     """Alt text in one line and cut, size and type where they are stated."""
     attributes = {"src": "/a.webp", "alt": f" The\n wheel\x00 {'x ' * 400}", "width": "640", "height": "480px"}
-    (image,) = collect_images(head(), [ImageElement(attributes)])
+    (image,) = collect_images(head(), "", [ImageElement(attributes)])
     assert (image.width, image.height, image.mime_type) == (640, 480, "image/webp")
     assert image.alt.startswith("The wheel x x")
     assert len(image.alt) <= MAX_ALT_CHARS
@@ -94,7 +124,8 @@ def test_what_is_known() -> None:
 def test_the_shared_one_first_and_once() -> None:
     """The Open Graph image leads, with its size, and takes the alt text of its twin in the page."""
     stated = head(meta("og:image", "/b.jpg"), meta("og:image:width", "1200"), meta("og:image:height", "630"))
-    found = collect_images(stated, [ImageElement({"src": "/a.png"}), ImageElement({"src": "/b.jpg#x", "alt": "Wheel"})])
+    pictures = [ImageElement({"src": "/a.png"}), ImageElement({"src": "/b.jpg#x", "alt": "Wheel"})]
+    found = collect_images(stated, stated_image(stated), pictures)
     assert found == (
         Image(f"{BASE}/b.jpg", "Wheel", 1200, 630, "image/jpeg"),
         Image(f"{BASE}/a.png", mime_type="image/png"),
@@ -104,7 +135,7 @@ def test_the_shared_one_first_and_once() -> None:
 def test_at_most_twenty() -> None:
     """A gallery is cut, and a flood is not even looked at."""
     pictures = (ImageElement({"src": f"/{number}.jpg"}) for number in range(100_000))
-    assert len(collect_images(head(), pictures)) == MAX_KEPT
+    assert len(collect_images(head(), "", pictures)) == MAX_KEPT
     assert next(pictures).attributes["src"] == "/200.jpg"
 
 

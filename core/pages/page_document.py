@@ -104,7 +104,7 @@ def read_plain_text(text: str, url: str) -> Document:
 def read_fragment(root: etree._Element, url: str, title: str) -> Document:
     """Read a feed's own text. Changes `root`."""
     page, metadata = LxmlPage(root), PageMetadata(url=url, base=url, title=collapse_whitespace(title))
-    images = collect_images(metadata, page.article_images())
+    images = collect_images(metadata, "", page.article_images())
     stated = _Statements(metadata, page_title(metadata), first_image(page.images(), metadata), images)
     return _build_document(stated, html_to_blocks(root), TextSource.FEED)
 
@@ -113,11 +113,12 @@ def _read_statements(page: LxmlPage | LexborPage, url: str, with_links: bool) ->
     metadata = collect_metadata(page.elements(), url)
     if not page_author(metadata):
         metadata = replace(metadata, bylines=page.bylines())
+    image = stated_image(metadata)
     return _Statements(
         metadata,
         page_title(metadata),
-        stated_image(metadata) or first_image(page.images(), metadata),
-        collect_images(metadata, page.article_images()),
+        image or first_image(page.images(), metadata),
+        collect_images(metadata, image, page.article_images()),
         collect_outlinks(page.anchors(), metadata) if with_links else (),
     )
 
