@@ -265,6 +265,16 @@ class TextSource(StrEnum):
     """The feed's own text: the page kept it from us, or has less of it."""
 
 
+class DateSource(StrEnum):
+    """Who says when an article was published."""
+
+    PAGE = "page"
+    """The page states it."""
+    FEED = "feed"
+    GUESS = "guess"
+    """Read from the page's address or text."""
+
+
 @value_class
 class Image:
     """An image of a page's content: no icon, no tracking pixel, no ornament."""
@@ -291,7 +301,9 @@ class Document:
     image: str = ""
     author: str = ""
     published_ts: float | None = None
-    """What the page states, unchecked."""
+    """What the page states or shows, unchecked."""
+    is_date_guessed: bool = False
+    """The page states no time of publication: it is read from the address or the text, and a feed knows better."""
     language: str = ""
     """ISO 639 code, lower case, without region."""
     canonical_url: str = ""

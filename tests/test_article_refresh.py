@@ -259,6 +259,28 @@ async def test_feed_text_is_not_replaced_by_less(context: Context, web: FakeWeb)
     assert "Now the page has it all." in now["clean_text"]
 
 
+async def test_the_date_of_the_feed_outlives_guesses_but_no_statement(context: Context, web: FakeWeb) -> None:
+    """A page whose address names another day keeps its feed's date through corrections, until it states one itself."""
+    paper = ArticlePage(context, web, "/2025/01/06/a")
+    in_feed, stated = 1_736_240_400, 1_736_154_000  # the next morning, and the morning of that day
+    await context.client.hset(context.keys.entry(paper.uid), mapping={"title": "t", "published_ts": f"{in_feed}.0"})
+    paper.write("As first reported.")
+    await paper.store()
+    first = await paper.hash()
+    assert (first["published_ts"], first["published_source"]) == (str(in_feed), "feed")
+    paper.write("As corrected since.")
+    await paper.visit()
+    corrected = await paper.hash()
+    assert "As corrected since." in corrected["clean_text"]
+    assert (corrected["published_ts"], corrected["published_source"]) == (str(in_feed), "feed")
+    paper.write("As corrected since.", head='<meta name="date" content="2025-01-06T09:00:00Z">')
+
+    await paper.visit()
+
+    now = await paper.hash()
+    assert (now["published_ts"], now["published_source"]) == (str(stated), "page")
+
+
 async def test_force_reads_the_article_anew(paper: ArticlePage) -> None:
     """No validators, past all caches; equal text is no event; the force is used up."""
     await paper.visit(force=True, token="t")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.errors import FailCode, FailDetail
-from core.models import Failed, Fetched, Hop
+from core.models import Document, Failed, Fetched, Hop
 from core.registry import article_fields, outcomes
 from core.urls.normalise import normalise_url
 
@@ -80,16 +80,33 @@ def test_permanent_redirects_count_up_to_the_first_temporary_one() -> None:
     assert outcomes.canonical_url(answer, "") == answer.permanent_target == "https://news.example/b"
 
 
+PAST, EARLIER, FUTURE = NOW - 10, NOW - 20, NOW + 10 * 86_400
+
+
 @pytest.mark.parametrize(
-    ("stated", "in_feed", "expected"),
+    ("name", "of_page", "is_guessed", "known", "known_from", "expected"),
     [
-        (NOW - 10, NOW - 20, NOW - 10),
-        (None, NOW - 20, NOW - 20),
-        (NOW + 10 * 86400, NOW - 20, NOW - 20),
-        (0.0, None, None),
-        (None, None, None),
+        ("stated", PAST, False, EARLIER, "feed", (PAST, "page")),
+        ("guessed, and in the feed", PAST, True, EARLIER, "feed", (EARLIER, "feed")),
+        ("guessed, and stated before", PAST, True, EARLIER, "page", (EARLIER, "page")),
+        ("guessed, and guessed before", PAST, True, EARLIER, "guess", (PAST, "guess")),
+        ("guessed, and stored before sources were noted", PAST, True, EARLIER, "", (PAST, "guess")),
+        ("guessed, and a feed that is ahead of time", PAST, True, FUTURE, "feed", (PAST, "guess")),
+        ("only in the feed", None, False, EARLIER, "feed", (EARLIER, "feed")),
+        ("a page that is ahead of time", FUTURE, False, EARLIER, "feed", (EARLIER, "feed")),
+        ("before the web", 0.0, False, None, "feed", (None, "")),
+        ("nowhere", None, False, None, "", (None, "")),
     ],
 )
-def test_published_time_must_be_possible(stated: float | None, in_feed: float | None, expected: float | None) -> None:
-    """Neither 1970 nor next month; the feed's date stands in."""
-    assert article_fields.published_ts(stated, in_feed, NOW) == expected
+def test_published(
+    name: str,
+    of_page: float | None,
+    is_guessed: bool,
+    known: float | None,
+    known_from: str,
+    expected: tuple[float | None, str],
+) -> None:
+    """What the page states, what its feed said, what the page seems to say; neither 1970 nor next month."""
+    document = Document(published_ts=of_page, is_date_guessed=is_guessed)
+    otherwise = {"published_ts": "" if known is None else str(known), "published_source": known_from}
+    assert article_fields.publication(document, otherwise, NOW) == expected

@@ -8,11 +8,14 @@ from core.models import Document
 from core.pages.extract import extract_page
 from core.pages.lxml_page import parse_html
 from core.pages.metadata import MetadataElement
-from core.pages.publish_date import guess_publish_date, stated_publish_date
+from core.pages.publish_date import guess_publish_date, stated_publish_date, suggested_publish_date
 from tests.pages import URL, head, json_ld, meta
 
 SIX_JAN = 1736121600.0
 SIX_JAN_9_UTC = 1736154000.0
+
+
+STORY = f"<p>{'The function returns a value that depends on its argument, a number from one to ten. ' * 8}</p>"
 
 
 def time_element(**attributes: str) -> MetadataElement:
@@ -39,6 +42,19 @@ def time_element(**attributes: str) -> MetadataElement:
             "",
             SIX_JAN,
         ),
+        ("not the address", [], "https://mill.example/2025/1/6/a", None),
+        ("not any time", [time_element(datetime="2025-01-06T09:00Z")], "", None),
+        ("nothing", [], "", None),
+    ],
+)
+def test_stated(name: str, elements: list[MetadataElement], url: str, expected: float | None) -> None:
+    """The best kept statement wins; a page that states nothing has no date."""
+    assert stated_publish_date(head(*elements, url=url or "https://mill.example/a")) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "elements", "url", "expected"),
+    [
         ("path before any time", [time_element(datetime="2020-01-01")], "https://mill.example/2025/1/6/a", SIX_JAN),
         (
             "first time",
@@ -51,9 +67,41 @@ def time_element(**attributes: str) -> MetadataElement:
         ("nothing", [], "", None),
     ],
 )
-def test_stated(name: str, elements: list[MetadataElement], url: str, expected: float | None) -> None:
-    """The best kept statement wins; a page that states nothing has no date."""
-    assert stated_publish_date(head(*elements, url=url or "https://mill.example/a")) == expected
+def test_suggested(name: str, elements: list[MetadataElement], url: str, expected: float | None) -> None:
+    """A page that states nothing may still name a day in its address, or show a time in its head."""
+    assert suggested_publish_date(head(*elements, url=url or "https://mill.example/a")) == expected
+
+
+@pytest.mark.parametrize("main_text", [True, False])
+@pytest.mark.parametrize(
+    ("head_of_page", "url", "expected"),
+    [
+        ('<meta name="date" content="2025-01-06">', "https://mill.example/2020/1/1/a", (SIX_JAN, False)),
+        ("", "https://mill.example/2025/01/06/a", (SIX_JAN, True)),
+        ("", "https://mill.example/a", (None, False)),
+    ],
+    ids=["stated", "address", "none"],
+)
+def test_a_guess_is_called_so(
+    head_of_page: str, url: str, expected: tuple[float | None, bool], main_text: bool
+) -> None:
+    """Whoever knows the date otherwise must be able to tell a statement from a guess."""
+    html = (
+        f"<!doctype html><html lang=en><head><title>Water</title>{head_of_page}</head><body>{STORY * 2}</body></html>"
+    )
+    document = extract_page(html.encode(), url, "text/html", main_text=main_text).result
+    assert isinstance(document, Document)
+    assert (document.published_ts, document.is_date_guessed) == expected
+
+
+@pytest.mark.parametrize(("has_known_date", "expected"), [(False, SIX_JAN), (True, None)])
+def test_a_known_date_is_not_searched_for(has_known_date: bool, expected: float | None) -> None:
+    """Where a feed said when it was published, the text is spared the search; what it states is read all the same."""
+    body = f'<p class="date">6 January 2025</p>{STORY * 2}'
+    html = f"<!doctype html><html lang=en><head><title>Water</title></head><body>{body}</body></html>"
+    document = extract_page(html.encode(), URL, "text/html", has_known_date=has_known_date).result
+    assert isinstance(document, Document)
+    assert document.published_ts == expected
 
 
 def test_guessed_from_what_is_shown() -> None:
@@ -103,7 +151,6 @@ def test_dates_that_are_shown(body: str) -> None:
     assert guess_publish_date(root) == SIX_JAN
 
 
-STORY = f"<p>{'The function returns a value that depends on its argument, a number from one to ten. ' * 8}</p>"
 JAN = '<time datetime="2025-01-06T09:00:00Z">6 January 2025</time>'
 
 PUBLISHED_AND_UPDATED = JAN.replace("<time", '<time class="published updated"')

@@ -33,6 +33,7 @@ def extract_page(
     main_text: bool = True,
     links: bool = False,
     is_article: bool = True,
+    has_known_date: bool = False,
 ) -> Extraction:
     """Return the page as a document, or why it is none, and what else the page says to a crawler.
 
@@ -40,6 +41,7 @@ def extract_page(
         url: where the redirects ended; relative links start from it.
         main_text: False takes all text of the page, which is an order of magnitude cheaper.
         is_article: articles have a least length; a page of a site may be as short as it likes.
+        has_known_date: a feed has said when it was published; a page that does not state it is not searched for it.
     """
     kind = page_kind(body, content_type)
     if kind is PageKind.OTHER:
@@ -55,7 +57,7 @@ def extract_page(
     if kind is PageKind.TEXT:
         page = PageDocument(read_plain_text(text, url))
     elif main_text and not too_short:
-        page = read_page(text, url, links=links)
+        page = read_page(text, url, links=links, has_known_date=has_known_date)
     else:
         page = read_page_quickly(text, url, links=links)
     document = replace(page.document, raw_len=len(body), extractor_version=EXTRACTOR_VERSION)

@@ -1,4 +1,4 @@
-"""Find when an article was published: what the page states, the most reliable statements first.
+"""Find when an article was published: what the page states, then what its address and its text suggest.
 
 Reads no clock: the caller doubts dates in the future. Guesses from the visible text are made by htmldate.
 """
@@ -19,6 +19,7 @@ from core.pages.metadata import PageMetadata
 from core.pages.time_elements import (
     MAX_LINE_CHARS,
     SENTENCE_TAGS,
+    Attributes,
     is_class_of_change,
     is_class_of_others,
     is_line_with_date,
@@ -52,14 +53,17 @@ _MAX_TITLES = 10
 
 def stated_publish_date(metadata: PageMetadata) -> float | None:
     """Return seconds since 1970 UTC, or None if the page states no time of publication."""
-    moments = [(time, (time.get("datetime") or time.get("content") or "").strip()) for time in metadata.times]
     stated = chain(
         [json_ld.text(metadata.article, "datePublished", "dateCreated", "uploadDate")],
         map(metadata.meta, _METAS),
-        (moment for time, moment in moments if is_marked_as_published(time)),
+        (_moment(time) for time in metadata.times if is_marked_as_published(time)),
     )
-    first = (moment for _, moment in moments[:1])
-    return _first_date(stated) or date_in_path(metadata.url) or _first_date(first)
+    return _first_date(stated)
+
+
+def suggested_publish_date(metadata: PageMetadata) -> float | None:
+    """Return the day that the address names, else the first time in the page's head; for pages that state none."""
+    return date_in_path(metadata.url) or _first_date(map(_moment, metadata.times[:1]))
 
 
 def guess_publish_date(root: etree._Element) -> float | None:
@@ -135,6 +139,10 @@ def date_in_path(url: str) -> float | None:
     match = _IN_PATH.search(url[:500])
     year, month, day = filter(None, match.groups()) if match else ("", "0", "")
     return parse_date(f"{year}-{month:0>2}-{day:0>2}") if 1 <= int(month) <= 12 else None
+
+
+def _moment(time: Attributes) -> str:
+    return (time.get("datetime") or time.get("content") or "").strip()
 
 
 def _first_date(texts: Iterable[str]) -> float | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from core.models import Document, Link
+from core.models import DateSource, Document, Link
 from core.registry.page_visit import PageVisit
 from core.registry.record import Item
 from core.urls.secrets import without_credentials
@@ -24,6 +24,7 @@ def article(
     link: Link, item: Item, document: Document, visit: PageVisit, before: Mapping[str, str], now: float
 ) -> dict[str, Value]:
     """Return every field of an article hash; `before` is the stored article, empty at its first visit."""
+    otherwise = known_otherwise(link.entry, before)
     return {
         "uid": link.uid,
         "url": without_credentials(link.url),
@@ -33,7 +34,8 @@ def article(
         "item_id": item.id,
         "feed": before.get("feed") or link.feed,
         "duplicate_of": before.get("duplicate_of") or link.duplicate_of,
-        **_metadata(document, before or link.entry, now),
+        **_metadata(document, otherwise, now),
+        "published_source": publication(document, otherwise, now)[1],
         "clean_text": document.clean_text,
         "markdown": document.markdown,
         "text_sha1": text_sha1(document.content_hash, document.markdown, document.clean_text),
@@ -76,10 +78,20 @@ def text_sha1(content_hash: str, markdown: str, clean_text: str = "") -> str:
     return hashlib.sha1(stored, usedforsecurity=False).hexdigest()
 
 
+def known_otherwise(entry: Mapping[str, str], before: Mapping[str, str]) -> Mapping[str, str]:
+    """Return what is known of an article beside its page: as it is stored, else as its feed says."""
+    return before or {**entry, "published_source": DateSource.FEED}
+
+
+def has_known_date(otherwise: Mapping[str, str], now: float) -> bool:
+    """Return whether a feed or an earlier version of the page gave a date that no guess is better than."""
+    is_sure = otherwise.get("published_source") in (DateSource.FEED, DateSource.PAGE)
+    return is_sure and _is_possible(_number(otherwise.get("published_ts") or ""), now)
+
+
 def _metadata(document: Document, otherwise: Mapping[str, str], now: float) -> dict[str, Value]:
     """Return what the page says of itself; where it says nothing, what its feed said or what is stored."""
-    known = otherwise.get("published_ts") or ""
-    published = published_ts(document.published_ts, _number(known), now)
+    published, _ = publication(document, otherwise, now)
     return {
         "title": document.title or otherwise.get("title", ""),
         "author": document.author or otherwise.get("author", ""),
@@ -89,12 +101,24 @@ def _metadata(document: Document, otherwise: Mapping[str, str], now: float) -> d
     }
 
 
-def published_ts(stated: float | None, in_feed: float | None, now: float) -> float | None:
-    """Return the first date that can be true: not in the future, not before the web."""
-    for candidate in (stated, in_feed):
-        if candidate is not None and FIRST_PAGE_TS <= candidate <= now + DAY_SECONDS:
-            return candidate
-    return None
+def publication(document: Document, otherwise: Mapping[str, str], now: float) -> tuple[float | None, str]:
+    """Return the best date that can be true, and where it is from.
+
+    What the page states comes first, what it only seems to say last: a date in a text or an address is often another
+    one, and the feed's is the publisher's word. Articles stored before sources were noted have none, and are guessed.
+    """
+    of_page = document.published_ts, DateSource.GUESS if document.is_date_guessed else DateSource.PAGE
+    known = _number(otherwise.get("published_ts") or ""), otherwise.get("published_source") or ""
+    is_known_better = document.is_date_guessed and has_known_date(otherwise, now)
+    for moment, source in (known, of_page) if is_known_better else (of_page, known):
+        if _is_possible(moment, now):
+            return moment, source
+    return None, ""
+
+
+def _is_possible(moment: float | None, now: float) -> bool:
+    """Return whether this is neither in the future nor before the web."""
+    return moment is not None and FIRST_PAGE_TS <= moment <= now + DAY_SECONDS
 
 
 def _number(text: str) -> float | None:
@@ -116,6 +140,6 @@ SHARED = ("content_hash", *METADATA, "markdown", "language", "text_len")
 """What an article and a page's own document have in common."""
 ARTICLE_BEFORE = (
     *("status", "url", "category", "categories", "fetched_ts", "text_source", "text_len", "content_hash"),
-    *("duplicate_of", "item_id", "final_url", "feed", *METADATA),
+    *("duplicate_of", "item_id", "final_url", "feed", "published_source", *METADATA),
 )
 """What a visit reads of a stored article; `status` first, which is never missing."""

@@ -83,6 +83,8 @@ class PageRequest(msgspec.Struct, frozen=True, array_like=True):
     """The content coding in which the body still is: unpacked here, it passes the socket at a quarter of its length."""
     max_bytes: int = 0
     """Of a packed body, when it is plain."""
+    has_known_date: bool = False
+    """A feed has said when it was published; only what the page states is better."""
 
 
 class DocumentRequest(msgspec.Struct, frozen=True, array_like=True):
@@ -127,7 +129,14 @@ def read_page(request: PageRequest) -> PageResult:
         if isinstance(unpacked, Failed):
             return PageResult(unpacking=unpacked)
         body = unpacked
-    page = extract_page(body, request.url, request.content_type, main_text=request.main_text, links=request.links)
+    page = extract_page(
+        body,
+        request.url,
+        request.content_type,
+        main_text=request.main_text,
+        links=request.links,
+        has_known_date=request.has_known_date,
+    )
     feed = document_from_feed_text(request.feed_html, request.url, request.feed_title) if request.feed_html else None
     result = _result(best_document(page.result, feed), page.links, page.is_noindex, request.tracking_params)
     return replace(result, body_hash=ids.body_hash(body), body_bytes=len(body)) if request.packing else result

@@ -10,10 +10,12 @@ from core import ids
 from core.errors import FailCode
 from core.models import Document, Failed, Fetched
 from core.pages.documents.file_type import FileKind, file_kind
+from core.registry import article_fields
 from core.registry.io.item_store import LeasedItem
 from core.registry.record import Item
 from core.runtime.context import Context
 from core.runtime.parse_tasks import DocumentRequest, PageRequest, PageResult
+from core.store.clock import ServerClock
 from core.urls.normalise import split_url
 from core.value_class import value_class
 
@@ -38,8 +40,9 @@ class ParsedBody:
 class BodyReader:
     """Reads bodies, as many at once as there are parse children."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, clock: ServerClock) -> None:
         self._context = context
+        self._clock = clock
         self._children = asyncio.Semaphore(context.settings.parse_processes)
 
     async def read(self, leased: LeasedItem, answer: Fetched, with_links: bool) -> ParsedBody:
@@ -72,6 +75,7 @@ class BodyReader:
         content_type = answer.header("content-type")
         if leased.is_article:
             entry = leased.link.entry if leased.link else {}
+            known = article_fields.known_otherwise(entry, leased.article)
             return "page", PageRequest(
                 body=answer.body,
                 url=answer.final_url,
@@ -83,6 +87,7 @@ class BodyReader:
                 tracking_params=tracking_params,
                 packing=answer.packing,
                 max_bytes=self._context.settings.fetch_max_bytes,
+                has_known_date=article_fields.has_known_date(known, self._clock.now()),
             )
         kind = file_kind(answer.body, _file_name(item), content_type)
         return "long_document" if kind in LONG else "document", DocumentRequest(

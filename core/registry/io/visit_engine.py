@@ -63,7 +63,7 @@ class VisitEngine:
         self._open_sources = open_sources
         self._buffer = buffer
         self._links = links
-        self._reader = BodyReader(context)
+        self._reader = BodyReader(context, clock)
         self._link_follower = LinkFollower(context, open_sources, clock, is_run=is_run)
         self._guard = LossGuard(context, open_sources, clock, is_run=is_run)
         self._alias_finder = AliasFinder(context, clock, self._link_follower, self._visit_now)
