@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from core.pages.images import MAX_SOURCES, Attributes, ImageElement
 from core.pages.metadata import METADATA_TAGS, MetadataElement
 from core.pages.noscript_article import drop_unclosed_noscript, is_article_in_noscript, is_long_text
-from core.pages.parser_limits import is_too_deep, limit_depth, limit_markup
+from core.pages.parser_limits import MANY_TAGS, is_too_deep, limit_depth, limit_markup
 from core.pages.text_cleaning import collapse_whitespace, strip_invisible
 from core.pages.time_elements import (
     HEAD_BEGINS,
@@ -34,8 +34,6 @@ _MAX_PARAGRAPHS = 20
 _MAX_IMAGES = 40
 _MAX_ARTICLE_IMAGES = 200
 _MAX_REGIONS = 50
-_MAX_ANCESTORS = 12
-"""How many ancestors of an image are looked at."""
 _BLOCK_END = "\f"  # `decode_page` left none in the source
 _INLINE_TAGS = (
     "a, b, i, em, strong, span, u, font, small, sup, sub, code, abbr, acronym, time, mark, cite, q, s, del, ins, "
@@ -111,15 +109,11 @@ class LexborPage:
         if region is None:
             return
         is_part = region.tag in ("article", "main")
+        known = {region.mem_id: False}
         for node in (region.css("img") if is_part else images)[:_MAX_ARTICLE_IMAGES]:
-            ancestors: list[str] = []
-            above = parent = node.parent
-            while above is not None and above.mem_id != region.mem_id and len(ancestors) < _MAX_ANCESTORS:
-                ancestors.append(str(above.tag))
-                above = above.parent
-            if outside.isdisjoint(ancestors):
-                picture = parent if ancestors[:1] == ["picture"] else None
-                sources = picture.css("source")[:MAX_SOURCES] if picture is not None else ()
+            parent = node.parent
+            if not _is_inside(parent, outside, known):
+                sources = parent.css("source")[:MAX_SOURCES] if parent is not None and parent.tag == "picture" else ()
                 yield ImageElement(node.attributes, tuple(source.attributes for source in sources))
 
     def anchors(self) -> Iterator[Attributes]:
@@ -170,10 +164,30 @@ class LexborPage:
 
 def _parse(html: str) -> LexborHTMLParser:
     # React separates words by comments; left in, each would begin a line.
-    html = drop_unclosed_noscript(limit_markup(html.replace("<!-- -->", "")))
-    if is_too_deep(html):
+    marks = html.count("<")
+    html = drop_unclosed_noscript(limit_markup(html.replace("<!-- -->", ""), marks))
+    if marks > MANY_TAGS and is_too_deep(html):
         html = limit_depth(html, is_strict=True)
     return LexborHTMLParser(html)
+
+
+def _is_inside(node: LexborNode | None, tags: frozenset[str], known: dict[int, bool]) -> bool:
+    """Return whether the node or what is around it has one of these tags; `known` has the answers so far.
+
+    Images share most of their ancestors, and each step up makes an object: a third of the time without the answers.
+    """
+    path: list[int] = []
+    is_inside = False
+    while node is not None and not is_inside:
+        number = node.mem_id
+        if number in known:
+            is_inside = known[number]
+            break
+        path.append(number)
+        is_inside = node.tag in tags
+        node = node.parent
+    known.update(dict.fromkeys(path, is_inside))
+    return is_inside
 
 
 def _ancestors(node: LexborNode) -> Iterator[LexborNode]:

@@ -125,7 +125,7 @@ class LxmlPage:
 
 def parse_html(html: str) -> etree._Element | None:
     """Return the root of the whole page; None if it has no element, or if libxml2 cannot read it to its end."""
-    html = drop_unclosed_noscript(limit_markup(html))
+    html = drop_unclosed_noscript(limit_markup(html, html.count("<")))
     root, is_complete = _read(html)
     if not is_complete:
         root, is_complete = _read(limit_depth(html))

@@ -217,16 +217,22 @@ def _from_title_tag(metadata: PageMetadata) -> str:
 
 def _without_site(text: str, metadata: PageMetadata) -> str:
     """`Story | Site` and `Site: Story` without the site, known by its stated names, its host or its domain."""
+    marks = list(_SEPARATOR.finditer(text[:MAX_TITLE_CHARS]))
+    if not marks:  # as two titles in three: the site's names need not be known
+        return text
+    sites = _site_names(metadata)
+    if bare_letters(text[marks[-1].end() :]) in sites:
+        return text[: marks[-1].start()].strip()
+    if bare_letters(text[: marks[0].start()]) in sites:
+        return text[marks[0].end() :].strip()
+    return text
+
+
+def _site_names(metadata: PageMetadata) -> set[str]:
     stated = [value for name in _SITE_METAS for value in metadata.metas.get(name, ())]
     stated += json_ld.names(metadata.article, "publisher")
     host = host_of(metadata.url)
     domain = registrable_domain(host)
     stated += [host, host.removeprefix("www."), domain, domain.partition(".")[0]]
     names = {bare_letters(name) for name in stated} - {""}
-    sites = names | {f"the{name}" for name in names}
-    marks = list(_SEPARATOR.finditer(text[:MAX_TITLE_CHARS]))
-    if marks and bare_letters(text[marks[-1].end() :]) in sites:
-        return text[: marks[-1].start()].strip()
-    if marks and bare_letters(text[: marks[0].start()]) in sites:
-        return text[marks[0].end() :].strip()
-    return text
+    return names | {f"the{name}" for name in names}

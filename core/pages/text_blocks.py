@@ -41,7 +41,9 @@ MAX_TEXT_CHARS = 2_000_000
 
 # At the start of a paragraph these would make it a heading, a quote, a list, a table or a fence.
 _STRUCTURE_MARK = re.compile(r"(?=#{1,6}\s|>|[-+*]\s|\||```|~~~)")
-_LIST_NUMBER = re.compile(r"(\d{1,9})(?=[.)]\s)")
+_LIST_NUMBER = re.compile(r"([0-9]{1,9})(?=[.)]\s)")
+# One line in fifty begins with one of these; to ask for it takes a fifth of the time of the two patterns.
+_MAY_BE_STRUCTURE = frozenset("#>-+*|`~0123456789")
 # `<b` would be live HTML in a renderer, `](` a link with any scheme.
 _LIVE_HTML = re.compile(r"<(?=[A-Za-z/!?])|(?<=\])\(")
 # Tools beside a heading: a link to itself, a wiki's edit link.
@@ -156,6 +158,8 @@ def _escape_html(words: str) -> str:
 
 def _escape(words: str) -> str:
     text = _escape_html(words)
+    if text[:1] not in _MAY_BE_STRUCTURE:
+        return text
     if _STRUCTURE_MARK.match(text):
         return f"\\{text}"
     number = _LIST_NUMBER.match(text)
