@@ -51,6 +51,7 @@ async def replica(tmp_path: Path) -> Replica:
         ("names of files and numbers stay", "boundry.py boundry7 a/boundry", "boundry.py boundry7 a/boundry"),
         ("mostly unknown", "boundry xylophon quartett", "boundry xylophon quartett"),
         ("without spaces", "今天天汽", "今天天汽"),
+        ("English that no text has", "boundaries of planes", "boundaries of planes"),
         ("nothing", "", ""),
     ],
 )
@@ -69,6 +70,16 @@ async def test_a_page_that_is_new_teaches_its_words(replica: Replica) -> None:
     await replica.commit(Checkpoint("2"))
 
     assert (before.text, (await replica.corrected("sluce")).text) == ("sluce", "sluice")
+
+
+async def test_english_is_no_yardstick_for_other_languages(tmp_path: Path) -> None:
+    """A word that English has too is a slip where no text is English."""
+    replica = Replica(tmp_path / "search")
+    assert replica.try_write_lock()
+    await replica.upsert(IndexedPage("de", "v1", detected_language="de"), [Chunk("de", "ein Brand am Hafen")], {})
+    await replica.commit(Checkpoint("1"))
+
+    assert (await replica.corrected("am Brandy")).text == "am brand"
 
 
 def test_the_commonest_word_is_taken() -> None:

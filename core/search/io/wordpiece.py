@@ -37,6 +37,10 @@ class WordPiece:
         """Return the number of a piece in the vocabulary."""
         return self._numbers[piece]
 
+    def is_piece(self, word: str) -> bool:
+        """Return whether the vocabulary has a word in one piece."""
+        return word in self._numbers
+
     def count(self, text: str) -> int:
         """Return how many pieces a text has."""
         return sum(map(len, map(self._known, _words(text))))
