@@ -49,6 +49,7 @@ class GivenVectors:
     companion = None
     counts_english = True
     prefix_tokens = 24
+    clear_similarity = 0.0
     most_tokens = 230
 
     def __init__(self, vectors: Sequence[bytes]) -> None:

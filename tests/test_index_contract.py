@@ -306,6 +306,32 @@ async def test_one_that_waits_changes_little_for_the_others(opened: Opened) -> N
     assert after == before[: len(after)]
 
 
+async def test_nonsense_between_small_words_gets_few_answers(opened: Opened) -> None:
+    """Words that neither texts nor English have, and nothing near: three answers, called a guess. English words that no
+    text has are real ones, and where something is near the words may be names."""
+    for n in range(6):
+        name = f"c_{n}"
+        await opened.index.upsert(
+            IndexedPage(f"url_{n}", "v1", detected_language="en"),
+            [chunk(name, f"A weir {n}")],
+            {name: vector(0.4, 0.9, n / 9, 0)},
+        )
+    await opened.settle()
+
+    async def hits(text: str, clear: float = 0.5) -> tuple[int, bool]:
+        query = IndexQuery(text, EAST, Filters(), 10, 0.5, frozenset({"en"}), None, clear)
+        found = await opened.index.search(query)
+        return len(found), found.is_guess
+
+    assert await hits("where is the zxqv blorft of wuggle") == (3, True)
+    assert await hits("which blorft and wuggle has a weir") == (6, False)
+    assert await hits("which blorft and wuggle has a weir", 0.9) == (3, True)
+    assert await hits("who erased the film") == (6, False)
+    assert await hits("where is the zxqv blorft of wuggle", 0.2) == (6, False)
+    assert await hits("where is the zxqv blorft of wuggle", 0.0) == (6, False)
+    assert await hits("zxqv blorft", 0.0) == (3, True)
+
+
 # ── a model of other languages ──
 
 

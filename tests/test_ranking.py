@@ -137,6 +137,37 @@ def test_what_is_only_remotely_like_the_question_is_left_out() -> None:
     assert ranking.without_faint([]) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "expected"),
+    [
+        ("strange and far", {"strange": 1.0}, True),
+        ("half of it strange", {"strange": 0.5}, False),
+        ("a phrase was found", {"strange": 1.0, "phrases": frozenset("a")}, False),
+        ("in no text, and no sentence", {"is_unknown": True, "is_sentence": False}, True),
+        ("in no text, but a sentence of English words", {"is_unknown": True}, False),
+        ("nothing to compare", {"strange": 1.0, "by_vector": []}, False),
+        ("another language: words of some text", {"strange": 1.0, "is_other": True, "clear": (0.5, 0.3)}, False),
+        ("another language: of no text", {"is_unknown": True, "is_other": True, "clear": (0.5, 0.3)}, True),
+        ("another language: near enough", {"is_unknown": True, "is_other": True, "clear": (0.5, 0.2)}, False),
+        ("a model that is not known", {"strange": 1.0, "clear": (0.0, 0.0)}, False),
+    ],
+)
+def test_what_looks_like_no_words_is_a_guess(name: str, given: dict[str, object], expected: bool) -> None:
+    """By how many words are strange and how far the nearest is, for the model that found it."""
+    matches = {key: given[key] for key in ("strange", "is_unknown", "phrases") if key in given}
+    words = ranking.WordMatches([("a", 1.0)], **matches)
+
+    found = ranking.is_guess(
+        words,
+        given.get("by_vector", [("a", 0.26), ("b", 0.2)]),
+        lambda _: bool(given.get("is_other")),
+        given.get("clear", (0.5, 0.0)),
+        given.get("is_sentence", True),
+    )
+
+    assert found == expected, name
+
+
 def test_quoted_phrases_come_first() -> None:
     """What has the phrases stands before what scores higher, each in its order."""
     hits = ranking.weighted(WORDS, MEANING, 0.5)

@@ -485,6 +485,11 @@ async def test_page_that_says_the_wrong_language_or_none(
         ("wer hat die Schleuse für den Fluss", "words (no page in other languages is embedded yet)"),
         ("η απεργία", "words (the model does not speak the language of this question)"),
         (" ", "words"),
+        ("where is the zxqv of wuggle", "meaning (no text has any of these words; what is nearest is shown)"),
+        (
+            "which weir has the zxqv blorft of wuggle",
+            "words and meaning (no text has most of these words; what is nearest is shown)",
+        ),
     ],
 )
 async def test_says_by_what_it_looked(settings: Settings, question: str, by: str) -> None:

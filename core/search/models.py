@@ -98,6 +98,8 @@ class QueryVector(NamedTuple):
     vector: bytes
     languages: frozenset[str]
     """Of the pages that are compared with it."""
+    clear_similarity: float = 0.0
+    """As of an Embedder."""
 
 
 @value_class
@@ -113,6 +115,8 @@ class IndexQuery:
     model_languages: frozenset[str] | None = None
     """What the main model understands; None: all."""
     other: QueryVector | None = None
+    clear_similarity: float = 0.0
+    """Of the main model, as of an Embedder."""
 
     @property
     def has_meaning(self) -> bool:
@@ -126,6 +130,11 @@ class IndexQuery:
             return None
         main = self.model_languages or frozenset() if self.vector is not None else frozenset()
         return main | (self.other.languages if self.other else frozenset())
+
+    @property
+    def clear_similarities(self) -> tuple[float, float]:
+        """Of the main model and of that of other languages."""
+        return self.clear_similarity, self.other.clear_similarity if self.other else 0.0
 
     def by_words_alone(self) -> IndexQuery:
         """Return the same question without what the models understand."""

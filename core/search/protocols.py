@@ -55,6 +55,14 @@ class Embedder(Protocol):
         ...
 
     @property
+    def clear_similarity(self) -> float:
+        """How similar the nearest passage at least is, by cosine, to nearly any question of real words; 0: not known.
+
+        Times the share of strange words: below it the question is taken for no words.
+        """
+        ...
+
+    @property
     def companion(self) -> Embedder | None:
         """The model of languages that this one does not understand; None: there is none."""
         ...

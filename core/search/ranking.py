@@ -7,6 +7,7 @@ Takes lists that are sorted best first, and does not look at what the keys stand
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
@@ -43,6 +44,8 @@ weight, picked on halves of Cranfield, the Debian Reference and lists of questio
 FAINT = 0.15
 """What has none of the words is left out if its meaning counts less: it is less than .39 times as near as the nearest.
 Of all judged answers in the first ten of ten sets the faintest has .157."""
+MOST_GUESSES = 3
+"""Chunks that are shown for what looks like no words at all."""
 WEAKER_MODEL = 4.0
 """So many times as much do words count beside the model of other languages as beside that of English."""
 LEAST_SHARE = 0.01
@@ -66,6 +69,8 @@ class WordMatches(Generic[K]):
     """How many words are looked for."""
     is_unknown: bool = False
     """No text has any of the words."""
+    strange: float = 0.0
+    """Which share of the words neither texts have nor the English language."""
 
 
 class FusedHit(NamedTuple, Generic[K]):
@@ -132,6 +137,27 @@ def fuse(
     fused = weighted(words.first, by_vector, weight, is_words_only, words.confidence, sharpness)
     fused = phrases_first(without_faint(fused, sharpness), words.phrases)
     return [*fused, *_below(words, fused)]
+
+
+def is_guess(
+    words: WordMatches[K],
+    by_vector: Sequence[tuple[K, float]],
+    is_other: Callable[[K], bool],
+    clear: tuple[float, float],
+    is_sentence: bool,
+) -> bool:
+    """Return whether a question looks like no words: by them, and by how far even the nearest is.
+
+    `is_other`: it was compared by the model of other languages; `clear`: the `clear_similarity` of both models.
+    """
+    if not by_vector or words.phrases:
+        return False
+    is_no_sentence = words.is_unknown and not is_sentence
+    # What English words are, the vocabulary tells; of other languages only what texts have.
+    shares = 1.0 if is_no_sentence else words.strange, float(words.is_unknown)
+    unknown_model = math.inf if is_no_sentence else 0.0
+    limits = [share * one if one else unknown_model for share, one in zip(shares, clear, strict=True)]
+    return all(score < limits[is_other(key)] for key, score in by_vector)
 
 
 def weighted(

@@ -40,6 +40,7 @@ class NoEmbedder:
     counts_english = True
     most_tokens = MOST_TOKENS
     prefix_tokens = PREFIX_TOKENS
+    clear_similarity = 0.0
     languages: frozenset[str] | None = None
 
     def __init__(self) -> None:

@@ -51,6 +51,8 @@ class MultilingualEmbedder:
     companion = None
     counts_english = False
     most_tokens = BY_LETTERS.most
+    clear_similarity = 0.2
+    """Of 1,251 judged questions in five languages three have no word that any text has; their best are .24 to .32."""
     prefix_tokens = 400
     """Letters: it has no window, and a chunk of English may be longer than one that was cut by letters."""
 

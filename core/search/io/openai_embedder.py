@@ -34,6 +34,7 @@ class OpenAIEmbedder:
     companion = None
     counts_english = False
     prefix_tokens = PREFIX_TOKENS
+    clear_similarity = 0.0  # of models that anyone may name
 
     def __init__(self, endpoint: Endpoint, chunker_version: str, batch: int, most_tokens: int) -> None:
         self.most_tokens = most_tokens

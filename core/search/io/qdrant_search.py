@@ -11,6 +11,7 @@ from qdrant_client import models
 from core.search import ranking
 from core.search.io import qdrant_points as points
 from core.search.io import replica_terms
+from core.search.io.english_words import strange_share
 from core.search.io.replica_lexical import FULL_MATCH, rarity
 from core.search.io.replica_terms import QueryTerms
 from core.search.models import Filters, Hit, Hits, IndexQuery
@@ -59,25 +60,36 @@ class QdrantSearch:
         )
         kinds = _Kinds(self._payloads, query, can_wait=query.has_meaning and weight > 0)
         fused = ranking.fuse(words, by_vector, weight, kinds.is_pending, kinds.is_words_only)
+        is_sentence = replica_terms.is_sentence(query.text)
+        if ranking.is_guess(words, by_vector, kinds.is_by_other, query.clear_similarities, is_sentence):
+            return Hits([self._hit(one) for one in fused[: min(query.limit, ranking.MOST_GUESSES)]], is_guess=True)
         return Hits([self._hit(one) for one in fused[: query.limit]], has_more=words.has_more)
 
     async def _by_words(self, terms: QueryTerms, filters: Filters, most: int) -> WordMatches[str]:
         if not most or not (terms.words or terms.phrases):
             return WordMatches()
         alone, query, must = terms.is_phrase_alone, points.word_query(terms), points.conditions(filters)
-        strict, chunks, pages, full = await asyncio.gather(
+        strict, chunks, pages, (total, *counts) = await asyncio.gather(
             self._phrases(terms, filters),
             self._query(query, points.WORDS, must, 0 if alone else most),
             self._query(query, points.PAGE_WORDS, must, 0 if alone else FUSION_DEPTH),
-            self._most_score(terms),
+            self._counts(terms),
         )
         chunks = strict if alone else chunks
         first = ranking.by_chunk_and_page(chunks[:FUSION_DEPTH], pages, self._page_key)
         known = {name for name, _ in first}
         first += [(name, 0.0) for name, _ in strict if name not in known]
-        confidence = ranking.word_confidence(first[0][1] if first else 0.0, *full, min(len(terms.words), MOST_COUNTED))
-        phrases = frozenset(name for name, _ in strict)
-        return WordMatches(first, chunks[FUSION_DEPTH:], phrases, confidence, len(chunks) >= most, len(terms.words))
+        most_score, rarest = _most_score(total, counts)
+        return WordMatches(
+            first,
+            chunks[FUSION_DEPTH:],
+            frozenset(name for name, _ in strict),
+            ranking.word_confidence(first[0][1] if first else 0.0, most_score, rarest, len(counts)),
+            len(chunks) >= most,
+            len(terms.words),
+            not chunks and not any(counts),
+            strange_share(terms.written[: len(counts)], [count > 0 for count in counts]),
+        )
 
     def _page_key(self, name: str) -> tuple[str, str]:
         return self._payloads[name]["item_id"], self._payloads[name]["version"]
@@ -92,13 +104,11 @@ class QdrantSearch:
         found = await self._query(query, points.WORDS, must, limit, ("text", "headings"))
         return [pair for pair in found if points.has_phrases(self._payloads[pair[0]], terms)][:FUSION_DEPTH]
 
-    async def _most_score(self, terms: QueryTerms) -> tuple[float, float]:
-        """Return about what a chunk would score with all words of the question, and with one very rare."""
+    async def _counts(self, terms: QueryTerms) -> list[int]:
+        """Return the number of chunks, and of those that have each word of the question."""
         which = [None, *(points.has_any(variants) for variants in terms.words[:MOST_COUNTED])]
         replies = [self._client.count(self._collection, count_filter=one, exact=False) for one in which]
-        total, *counts = [reply.count for reply in await asyncio.gather(*replies)]
-        full = sum(FULL_MATCH * rarity(min(count, total), max(1, total)) for count in counts)
-        return full, FULL_MATCH * rarity(0, max(1, total))
+        return [reply.count for reply in await asyncio.gather(*replies)]
 
     async def _by_vectors(self, query: IndexQuery, depth: int) -> Scores:
         """Return the nearest points of both models, best first; each is compared by one of them."""
@@ -151,6 +161,10 @@ class _Kinds:
     query: IndexQuery
     can_wait: bool
 
+    def is_by_other(self, name: str) -> bool:
+        """Return whether it was compared by the model of other languages."""
+        return not self._is_by_main(self.payloads[name])
+
     def is_foreign(self, name: str) -> bool:
         """Return whether no model that was asked understands its language."""
         return self.query.has_meaning and _is_foreign(self.payloads[name], self.query.understood)
@@ -160,13 +174,23 @@ class _Kinds:
         payload, query = self.payloads[name], self.query
         if not self.can_wait or self.is_foreign(name):
             return False
-        by_main = query.vector is not None and payload["has_vector"] and not _is_foreign(payload, query.model_languages)
         by_other = query.other is not None and payload["has_other"] and not _is_foreign(payload, query.other.languages)
-        return not by_main and not by_other
+        return not self._is_by_main(payload) and not by_other
+
+    def _is_by_main(self, payload: Payload) -> bool:
+        query = self.query
+        is_asked = query.vector is not None and bool(payload["has_vector"])
+        return is_asked and not _is_foreign(payload, query.model_languages)
 
     def is_words_only(self, name: str) -> bool:
         """Return whether it has nothing to compare but words."""
         return self.is_foreign(name) or self.is_pending(name)
+
+
+def _most_score(total: int, counts: Sequence[int]) -> tuple[float, float]:
+    """Return about what a chunk would score with all words of the question, and with one very rare."""
+    full = sum(FULL_MATCH * rarity(min(count, total), max(1, total)) for count in counts)
+    return full, FULL_MATCH * rarity(0, max(1, total))
 
 
 def _is_foreign(payload: Payload, languages: frozenset[str] | None) -> bool:

@@ -19,9 +19,6 @@ from core.search.ranking import FusedHit, WordMatches
 from core.search.spelling import Correction
 from core.value_class import value_class
 
-MOST_GUESSES = 3
-"""Chunks that are shown for what looks like no words at all."""
-
 
 @value_class
 class ReplicaSnapshot:
@@ -68,11 +65,11 @@ class ReplicaSnapshot:
         if weight > 0 or words_only is not None:
             words = self._by_words(terms, query)
         by_vector = self._by_vectors(query, (main, others), ranking.vector_depth(weight, query.limit))
-        is_guess = bool(by_vector) and words.is_unknown and not replica_terms.is_sentence(query.text)
-        if is_guess:
-            by_vector = by_vector[:MOST_GUESSES]
         fused = ranking.fuse(words, by_vector, weight, _is_in(pending), _is_in(words_only))
-        return Hits(self._hits(fused[: query.limit]), has_more=words.has_more, is_guess=is_guess)
+        is_sentence = replica_terms.is_sentence(query.text)
+        if ranking.is_guess(words, by_vector, _is_in(others), query.clear_similarities, is_sentence):
+            return Hits(self._hits(fused[: min(query.limit, ranking.MOST_GUESSES)]), is_guess=True)
+        return Hits(self._hits(fused[: query.limit]), has_more=words.has_more)
 
     def corrected(self, text: str) -> Correction:
         """Return a question with its unknown words corrected by the words that texts have."""

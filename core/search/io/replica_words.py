@@ -5,6 +5,7 @@ from __future__ import annotations
 from tantivy import Searcher
 
 from core.search import ranking
+from core.search.io.english_words import strange_share
 from core.search.io.replica_lexical import LexicalIndex, reading
 from core.search.io.replica_table import ChunkColumns
 from core.search.io.replica_terms import QueryTerms
@@ -38,13 +39,13 @@ def find(
             chunks = lexical.find(searcher, terms, filters, most)
             pages = lexical.find_pages(searcher, terms, filters, depth)
         most_score, rarest = lexical.most_score(searcher, terms)
-        is_known = bool(chunks) or any(lexical.has_word(searcher, variants) for variants in terms.words)
+        known = [lexical.has_word(searcher, variants) for variants in terms.words]
     by_chunk, by_page, by_phrase = (_rows(columns, found) for found in (chunks, pages, strict))
     rows = [row for row, _ in (*by_chunk, *by_page)]
     pages_of_rows = dict(zip(rows, columns.page_of[rows].tolist() if rows else (), strict=True))
     first = ranking.by_chunk_and_page(by_chunk[:depth], by_page, pages_of_rows.__getitem__)
-    known = {row for row, _ in first}
-    first += [(row, 0.0) for row, _ in by_phrase if row not in known]
+    listed = {row for row, _ in first}
+    first += [(row, 0.0) for row, _ in by_phrase if row not in listed]
     return WordMatches(
         first,
         by_chunk[depth:],
@@ -52,7 +53,8 @@ def find(
         ranking.word_confidence(first[0][1] if first else 0.0, most_score, rarest, len(terms.words)),
         len(chunks) >= most,
         len(terms.words),
-        not is_known,
+        not chunks and not any(known),
+        strange_share(terms.written, known),
     )
 
 

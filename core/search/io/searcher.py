@@ -49,6 +49,7 @@ FOREIGN = f"{BY_WORDS} (the model does not speak the language of this question)"
 BEHIND = "; the search replica is being brought up to date, and not everything is in it yet"
 BUILDING = "; another process is building the search replica, and not everything is in it yet"
 GUESSED = "meaning (no text has any of these words; what is nearest is shown)"
+GUESSED_BY_FEW = "words and meaning (no text has most of these words; what is nearest is shown)"
 QUOTED = f"{BY_WORDS} (quoted words are looked for as they are)"
 
 
@@ -120,7 +121,8 @@ class _LiveGroups:
     texts: Mapping[str, ChunkText]
     is_behind: bool
     """A newer version of a page is live than the replica found."""
-    is_guess: bool = False
+    guessed_by: str = ""
+    """What a question that looks like no words was searched by; empty: it looks like words."""
 
 
 class Searcher:
@@ -150,7 +152,7 @@ class Searcher:
         results = await self._with_details([result for result in results if result.passages], live.pages)
         if query.nest_images:
             results = [replace(result, images=await self._images(result.page.item_id)) for result in results]
-        by = GUESSED if live.is_guess else meaning.by
+        by = live.guessed_by or meaning.by
         by += BUILDING * self.follower.is_building if should_follow else BEHIND
         pending = await self._queue.count()
         shown_for = correction.text if correction.changes else ""
@@ -203,7 +205,8 @@ class Searcher:
         if companion in asked and companion and companion.languages and self._has_pages_of(companion):
             # A page that both know is compared by the main one, if that speaks the language of the question.
             known = main.languages if vector is not None else None
-            other = QueryVector((await companion.embed([text]))[0], companion.languages - (known or frozenset()))
+            spoken = companion.languages - (known or frozenset())
+            other = QueryVector((await companion.embed([text]))[0], spoken, companion.clear_similarity)
         by = BY_BOTH if vector is not None or other else f"{BY_WORDS} (no page in other languages is embedded yet)"
         return _Meaning(vector, other, by)
 
@@ -277,7 +280,8 @@ class Searcher:
     async def _search(self, query: Query, meaning: _Meaning) -> Hits:
         limit = CANDIDATES if query.end <= FIRST_RESULTS else MOST_CANDIDATES
         weight, languages = meaning.weight_of_words(query.lexical_weight), self._embedder.languages
-        asked = IndexQuery(query.text, meaning.vector, query.filters, limit, weight, languages, meaning.other)
+        clear = self._embedder.clear_similarity
+        asked = IndexQuery(query.text, meaning.vector, query.filters, limit, weight, languages, meaning.other, clear)
         return await self.follower.replica.search(asked)
 
     async def _check_live(self, hits: Hits, query: Query, now: float) -> _LiveGroups:
@@ -301,7 +305,7 @@ class Searcher:
         texts = await self.follower.replica.texts(shown)
         total = len(groups) - (checked - len(kept))
         is_behind = is_swapped or len(texts) < len(shown)
-        return _LiveGroups(kept, total, hits.has_more, pages, texts, is_behind, hits.is_guess)
+        return _LiveGroups(kept, total, hits.has_more, pages, texts, is_behind, _guessed_by(hits))
 
     async def _with_details(self, results: Sequence[SearchResult], pages: Mapping[str, LivePage]) -> list[SearchResult]:
         """Add what the live pages say beside their text: when they were verified, and their other URLs.
@@ -332,6 +336,11 @@ def _unspoken(embedder: Embedder, language: str) -> str:
     """Say why a question in this language is searched by words."""
     is_missing = embedder.companion is None and language in multilingual_embedder.LANGUAGES
     return f"{BY_WORDS} ({multilingual_embedder.MISSING})" if is_missing else FOREIGN
+
+
+def _guessed_by(hits: Hits) -> str:
+    """Say by what a question that looks like no words was searched; empty: it looks like words."""
+    return "" if not hits.is_guess else GUESSED_BY_FEW if any(hit.lexical > 0 for hit in hits) else GUESSED
 
 
 def _language_of_hits(hits: Sequence[Hit], main_languages: frozenset[str]) -> str:
