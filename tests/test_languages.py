@@ -195,6 +195,42 @@ async def test_english_question_does_not_load_the_other_model(
     assert set(asked) == {"Schleusentor repariert", "Pegel flood", "lower gate flood"}
 
 
+@pytest.mark.parametrize(
+    ("question", "more_english", "limit", "is_asked"),
+    [
+        ("blorft", 40, Filters(), False),
+        ("blörft", 40, Filters(), True),
+        ("blorft", 40, Filters(languages=("de",)), True),
+        ("blorft", 2, Filters(), True),
+    ],
+)
+async def test_a_word_of_no_page_is_taken_for_english_where_most_pages_are(
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    question: str,
+    more_english: int,
+    limit: Filters,
+    is_asked: bool,
+) -> None:
+    """Other letters, a limit, or a tenth of the chunks in other languages say that it may be of these."""
+    asked: list[str] = []
+    embed = MultilingualEmbedder.embed
+
+    async def counted(embedder: MultilingualEmbedder, texts: Sequence[str]) -> list[bytes]:
+        asked.extend(texts)
+        return await embed(embedder, texts)
+
+    english = {f"/{number}": f"The gate of lock {number} is open for ships." for number in range(more_english)}
+    async with open_library(settings, english | {"/pegel": "x"}, embedder="local") as library:
+        library.site.web.page("/pegel", f"<title>pegel</title><main><p>{PAGES['/pegel']}</p></main>")
+        await library.crawl()
+        await library.embed()
+        monkeypatch.setattr(MultilingualEmbedder, "embed", counted)
+        await library.ask(question, filters=limit)
+
+    assert asked == [question] * is_asked
+
+
 def test_other_languages_are_cut_by_letters() -> None:
     """A Russian chunk is as long as an English one, not a fifth of it; English chunks keep the ids they had."""
     sentence = "Уровень реки измеряют каждые десять минут и сообщают в управление. "

@@ -42,7 +42,7 @@ class QdrantIndex:
         self._dimensions = dict(zip((points.MEANING, points.OTHER), spaces.dimensions, strict=False))
         self._pending: list[Callable[[], Awaitable[object]]] = []
         self._languages: list[str] = []
-        self.has_others = False
+        self.share_of_others = 0.0
         """Whether any chunk has a vector of other languages."""
         self.checkpoint = Checkpoint()
         """How far it follows Redis, as of the last `refresh` or commit."""
@@ -90,7 +90,9 @@ class QdrantIndex:
             counted = await self._client.facet(self.name, field, limit=MOST_LANGUAGES)
             found |= dict.fromkeys(str(hit.value) for hit in counted.hits if hit.value)
         self._languages = list(found)
-        self.has_others = (await self._client.count(self.name, count_filter=points.with_other(), exact=False)).count > 0
+        chunks = await self._client.count(self.name, exact=False)
+        others = await self._client.count(self.name, count_filter=points.with_other(), exact=False)
+        self.share_of_others = others.count / max(1, chunks.count)
 
     async def corrected(self, text: str) -> Correction:
         """Return a question as it is: the server has no list of words to correct its spelling by."""

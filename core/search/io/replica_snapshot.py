@@ -34,9 +34,9 @@ class ReplicaSnapshot:
     """The vectors of other languages."""
 
     @property
-    def has_others(self) -> bool:
-        """Whether any chunk has a vector of other languages."""
-        return bool(len(self.columns.other_rows))
+    def share_of_others(self) -> float:
+        """Which share of the chunks has a vector of other languages."""
+        return float(np.count_nonzero(self.columns.is_other)) / max(1, self.count())
 
     def count(self) -> int:
         """Return the number of chunks."""

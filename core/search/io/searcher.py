@@ -24,7 +24,17 @@ from core.search.io.replica_opener import ReplicaOpener, replica_folder
 from core.search.io.replica_state import ReplicaBroken
 from core.search.io.vector_space_store import VectorSpaceStore, refusal
 from core.search.languages import MAIN_LANGUAGE, all_models, language_of_question, models_of, speaks
-from core.search.models import ChunkText, Hit, Hits, IndexQuery, Query, QueryVector, SearchResponse, SearchResult
+from core.search.models import (
+    ChunkText,
+    Filters,
+    Hit,
+    Hits,
+    IndexQuery,
+    Query,
+    QueryVector,
+    SearchResponse,
+    SearchResult,
+)
 from core.search.protocols import Embedder, EmbedderUnavailable, Vector
 from core.search.query_arguments import MOST_CANDIDATES
 from core.search.ranking import FUSION_DEPTH, beside_weaker_model
@@ -43,6 +53,8 @@ MOST_REPAIRS = 2
 MOST_ATTEMPTS = 20
 """A page that changes more often during one search may be missed."""
 LANGUAGE_SAMPLE_HITS = 10
+FEW_OTHERS = 0.1
+"""Below this share of the chunks being in other languages, a word that none of them has is hardly of these."""
 BY_BOTH, BY_WORDS = "words and meaning", "words"
 NOTHING_EMBEDDED = f"{BY_WORDS} (nothing is embedded yet)"
 FOREIGN = f"{BY_WORDS} (the model does not speak the language of this question)"
@@ -174,10 +186,11 @@ class Searcher:
     async def _language_of_words(self, query: Query) -> str:
         """Return the main model's language if all pages with words of the query are in it, else an empty string.
 
-        Asked before the query is embedded: loading the other model takes 1.5 CPU s, these words a millisecond.
+        Asked before the query is embedded: loading the other model takes 1.5 CPU s, these words a millisecond. A word
+        that no page has, in English letters, is taken for English where there is little else to be found.
         """
         main, companion = self._embedder, self._embedder.companion
-        if main.languages is None or companion is None or not self._has_pages_of(companion):
+        if main.languages is None or companion is None or not (share := self._share_of(companion)):
             return ""
         try:
             words = IndexQuery(query.text, filters=query.filters, limit=CANDIDATES, lexical_weight=1.0)
@@ -185,7 +198,9 @@ class Searcher:
         except ReplicaBroken:
             return ""  # the search that follows meets it too, and repairs it
         found = {hit.page.detected_language for hit in by_words if hit.page}
-        return MAIN_LANGUAGE if found and found <= main.languages | {""} else ""
+        is_like_english = query.text.isascii() and query.filters == Filters() and share < FEW_OTHERS
+        is_main = found <= main.languages | {""} if found else is_like_english
+        return MAIN_LANGUAGE if is_main else ""
 
     async def _understand(self, text: str, language: str) -> _Meaning:
         """Embed the query by the models that know its language (all if unknown) and whose space has pages."""
@@ -202,7 +217,7 @@ class Searcher:
                 return _Meaning(by=reason)
             vector = (await main.embed([text]))[0]
         other = None
-        if companion in asked and companion and companion.languages and self._has_pages_of(companion):
+        if companion in asked and companion and companion.languages and self._share_of(companion):
             # A page that both know is compared by the main one, if that speaks the language of the question.
             known = main.languages if vector is not None else None
             spoken = companion.languages - (known or frozenset())
@@ -217,9 +232,10 @@ class Searcher:
             return f"{BY_WORDS} (EMBEDDER is none)"
         return f"{BY_WORDS} ({refusal(live.name, Spaces([space]))})" if live.main != space else ""
 
-    def _has_pages_of(self, companion: Embedder) -> bool:
+    def _share_of(self, companion: Embedder) -> float:
+        """Return which share of the chunks can be compared by the model of other languages."""
         snapshot = self.follower.replica.snapshot()
-        return companion.space in self.follower.spaces and snapshot is not None and snapshot.has_others
+        return snapshot.share_of_others if snapshot is not None and companion.space in self.follower.spaces else 0.0
 
     async def _find_live(
         self, query: Query, meaning: _Meaning, now: float, should_follow: bool
