@@ -46,6 +46,13 @@ def marked(text: str, query: str, language: str = "en", width: int = 240) -> lis
         ("phrase beside words", "a race at the mill race in flood", 'floods "mill race"', ["mill race", "flood"]),
         ("phrase in Chinese", "天气预报，天气", '"天气预报"', ["天气预报"]),
         ("fraction", "¼0 of 10", "1", []),
+        (
+            "words around a dash and in quotes",
+            "the mill–race ‘mills’ “Mühle”",
+            "mills muhle",
+            ["mill", "mills", "Mühle"],
+        ),
+        ("letters of two scripts in a word", "флоодflood flood", "flood", ["flood"]),
         ("signs between", "snake_case and kebab-case", "case", ["case", "case"]),
         ("Hindi vowel signs", "नदियाँ और नदी", "नदी", ["नदी"]),
         ("small pairs", "如何天气", "如何天气", ["何天气"]),

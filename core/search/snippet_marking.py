@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -24,13 +23,16 @@ MOST_QUESTION_CHARS = 2_000
 MOST_WORDS = 64
 """Of a question; as many as the index looks for."""
 MOST_PHRASE_WORDS = 32
-MOST_KNOWN, MOST_KNOWN_CHARS = 2_000, 60
-"""Words of texts that a question remembers, and their letters."""
+MOST_KNOWN, MOST_KNOWN_CHARS = 20_000, 100
+"""Words whose terms are remembered: most come again in other texts, and stemming them took half the time. A longer one
+is compared as it is written."""
 
 # As the index cuts, at every sign. In India's scripts vowel signs are no letters for `re`, but belong to words.
 _SIGNS = "\u0900-\u0963\u0966-\u0dff"
 _LETTERS = rf"[^\W_{UNSPACED}]"
 _WORD = re.compile(rf"{_LETTERS}++(?:[{_SIGNS}]++{_LETTERS}*+)*+")
+_INDIC = re.compile("[\u0900-\u0dff]")
+_NON_ASCII_WORD = re.compile(r"[^\x00-\x7f](?<=\w)(?<!\w.)\w*+")
 _WORD_OR_CHARACTER = re.compile(rf"{_WORD.pattern}|[{UNSPACED}]")
 _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 
@@ -67,23 +69,15 @@ class Question:
     """Of each word in quotes its forms."""
     pairs: re.Pattern[str] | None
     """Of scripts without spaces."""
-    _known: dict[str, str] = field(default_factory=dict)
-    """Words of texts that were compared already: most come again, and stemming them takes half the time."""
 
     def matches(self, text: str) -> list[Match]:
         """Return every match, in order and without overlap."""
         folded, origin = fold_letters(text)
         found: list[Match] = []
-        if self.folded:
-            for token in _WORD.finditer(folded):
-                plain = token[0]
-                if plain[0] in self.initials or not plain.isascii():
-                    written = text[origin[token.start()] : origin[token.end() - 1] + 1]
-                    word = self._known.get(written)
-                    if word is None:
-                        word = self._remembered(plain, written)
-                    if word:
-                        found.append(Match(*token.span(), word))
+        for token in self._candidates(folded):
+            written = text[origin[token.start()] : origin[token.end() - 1] + 1]
+            if word := self._word(token[0], written):
+                found.append(Match(*token.span(), word))
         if self.pairs:
             found += [Match(*pair.span(1), pair[1]) for pair in self.pairs.finditer(folded)]
         if self.phrases:
@@ -91,20 +85,30 @@ class Question:
         ends = ((origin[one.first], end_with_accents(text, origin[one.last - 1] + 1)) for one in found)
         return _merged(sorted(Match(*end, one.word, one.weight) for end, one in zip(ends, found, strict=True)))
 
-    def _remembered(self, plain: str, written: str) -> str:
-        word = self._word(plain, written)
-        if len(self._known) < MOST_KNOWN and len(written) <= MOST_KNOWN_CHARS:
-            self._known[written] = word
-        return word
+    def _candidates(self, folded: str) -> Iterator[re.Match[str]]:
+        """Yield the words of a text that may be of the question. What is not ASCII may lose its first letters too."""
+        is_ascii = folded.isascii()
+        if not is_ascii and (_UNSPACED_RUN.search(folded) or _INDIC.search(folded)):
+            words = _WORD.finditer(folded)
+            yield from (word for word in words if word[0][0] in self.initials or not word[0].isascii())
+            return
+        # Elsewhere a word is \w but for `_`; a pattern for each first letter takes half the time.
+        spaced = folded.replace("_", " ")
+        for initial in filter(str.isascii, self.initials):
+            yield from _words_with(initial).finditer(spaced)
+        if self.folded and not is_ascii:
+            yield from _NON_ASCII_WORD.finditer(spaced)
 
     def _word(self, plain: str, written: str) -> str:
         """Return the word of the question that this is, perhaps with another ending; empty: none."""
         if word := self.folded.get(plain):
             return word
-        if is_stop_word(plain, self.language):
+        if len(written) > MOST_KNOWN_CHARS:
             return ""
-        terms = (self.stem(form, self.language) for form in {written, plain})
-        return next((self.stems[term] for term in terms if term in self.stems), "")
+        for term in _terms(plain, written, self.language, self.stem):
+            if word := self.stems.get(term):
+                return word
+        return ""
 
     def _phrase_matches(self, folded: str) -> Iterator[Match]:
         tokens = [(one.span(), _forms(one[0], self.language, self.stem)) for one in _WORD_OR_CHARACTER.finditer(folded)]
@@ -157,8 +161,28 @@ def _phrase(quoted: str, language: str, stem: Stem) -> tuple[frozenset[str], ...
     return tuple(_forms(token, language, stem) for token in tokens)
 
 
+@lru_cache(maxsize=MOST_KNOWN)
+def _terms(plain: str, written: str, language: str, stem: Stem) -> tuple[str, ...]:
+    """Return the terms of a word of a text; none of a stop word, which a question has only as it is written."""
+    if is_stop_word(plain, language):
+        return ()
+    return tuple(stem(form, language) for form in dict.fromkeys((written, plain)))
+
+
+@lru_cache(maxsize=64)
+def _words_with(initial: str) -> re.Pattern[str]:
+    return re.compile(rf"{initial}(?<!\w.)\w*+")
+
+
 def _forms(word: str, language: str, stem: Stem) -> frozenset[str]:
     """Return a word without diacritics, and its stem with and without them."""
+    if len(word) > MOST_KNOWN_CHARS:
+        return frozenset((fold_letters(word)[0],))
+    return _known_forms(word, language, stem)
+
+
+@lru_cache(maxsize=MOST_KNOWN)
+def _known_forms(word: str, language: str, stem: Stem) -> frozenset[str]:
     plain = fold_letters(word)[0]
     return frozenset(filter(None, (plain, stem(plain, language), stem(word, language))))
 
