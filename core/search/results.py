@@ -16,6 +16,7 @@ PASSAGES_PER_PAGE = 3
 SNIPPET_CHARS = 280
 FRESH_DAYS = 30.0
 DAY_SECONDS = 86_400.0
+_FoldKey = str | tuple[str, str]
 # Headings are kept as Markdown; where a passage stands is shown as words.
 _ESCAPE = re.compile(r"\\([<>()\[\]*_`#])")
 
@@ -45,6 +46,8 @@ def group_by_page(hits: Sequence[Hit], freshness: float, now: float) -> list[Can
 
 def freshness_factor(page: IndexedPage, freshness: float, now: float) -> float:
     """Return how much more a page counts for its age; 1: not at all."""
+    if not freshness:
+        return 1.0
     age_days = max(now - page.date_ts, 0.0) / DAY_SECONDS if page.date_ts else math.inf
     return 1.0 + freshness * math.exp(-age_days / FRESH_DAYS)
 
@@ -55,18 +58,20 @@ def fold_duplicates(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
     Pages of one content group with another query and another text are other pages: `?id=1` and `?id=2`.
     """
     groups: list[list[Candidate]] = []
-    place_of: dict[tuple[str, ...], int] = {}
+    place_of: dict[_FoldKey, int] = {}
     for candidate in candidates:
-        places = {place_of[key] for key in _fold_keys(candidate.page) if key in place_of}
-        first, *others = sorted(places) or [len(groups)]
-        if first == len(groups):
-            groups.append([])
-        joined = [*(member for place in others for member in groups[place]), candidate]
-        groups[first] += joined
-        for place in others:
-            groups[place] = []
-        for member in joined:
-            place_of |= dict.fromkeys(_fold_keys(member.page), first)
+        keys = _fold_keys(candidate.page)
+        known = [place_of[key] for key in keys if key in place_of]
+        first = min(known, default=len(groups))
+        place_of |= dict.fromkeys(keys, first)
+        if not known:
+            groups.append([candidate])
+            continue
+        for place in sorted(set(known) - {first}):
+            moved, groups[place] = groups[place], []
+            groups[first] += moved
+            place_of |= {key: first for member in moved for key in _fold_keys(member.page)}
+        groups[first].append(candidate)
     return [group for group in groups if group]
 
 
@@ -94,8 +99,9 @@ def build_result(
     return SearchResult(pages[first.page.item_id], first.score, tuple(passages), duplicates)
 
 
-def _fold_keys(page: IndexedPage) -> list[tuple[str, ...]]:
+def _fold_keys(page: IndexedPage) -> list[_FoldKey]:
     """What a page shares with those it is folded with: its text, or its address but for the scheme."""
+    if not page.content_group:
+        return [page.version]
     scheme, _, address = page.url.partition("://")
-    by_scheme = [(page.content_group, address)] if page.content_group and scheme in ("http", "https") else []
-    return [(page.version,), *by_scheme]
+    return [page.version, (page.content_group, address)] if scheme in ("http", "https") else [page.version]
