@@ -26,6 +26,8 @@ async def stored(redis: connect.Client, keys: Keys) -> list[Command]:
         ("SISMEMBER", keys.attempted, 7),
         ("SCARD", keys.attempted),
         ("ZCARD", keys.attempted_at),
+        ("SUNION", keys.attempted, keys.categories),
+        ("SUNION", keys.categories),
     ]
 
 
@@ -42,6 +44,7 @@ async def test_a_script_replies_as_a_pipeline(
 
     assert await pipeline.read_many(redis, commands) == by_pipeline
     assert by_pipeline[:3] == ["target", None, 1]
+    assert by_pipeline[-2:] == [{"a"}, set()]
     assert (await redis.info("commandstats"))["cmdstat_eval"]["calls"] == -(-len(commands) // commands_per_script)
 
 

@@ -20,6 +20,7 @@ from core.value_class import value_class
 _ITEM = ("articleUid", "type", "sources", "fetchUrl", "normalizedSource", "contentGroupId", *verification.FIELDS)
 _DOCUMENT = ("content_hash", "url", "title", "language", "published_ts", "author", "image", "updated_ts", "live")
 _ARTICLE = (*_DOCUMENT[:7], "fetched_ts", "status", "categories")
+_NO_ARTICLE = dict.fromkeys(_ARTICLE)
 _TEXT = ("title", "url", "markdown", "content_hash", "status", "language")
 _SHOWN = ("title", "url", "markdown", "language")
 
@@ -62,7 +63,9 @@ class LivePageReader:
         items = [(self._keys.item(item_id), _ITEM) for item_id in item_ids]
         hashes = await self._read([*items, *((self._keys.document(item_id), _DOCUMENT) for item_id in item_ids)])
         records, documents = hashes[: len(items)], hashes[len(items) :]
-        articles = await self._read([(self._keys.article(record["articleUid"] or "-"), _ARTICLE) for record in records])
+        uids = [record["articleUid"] for record in records]
+        found = iter(await self._read([(self._keys.article(uid), _ARTICLE) for uid in uids if uid]))
+        articles = [next(found) if uid else _NO_ARTICLE for uid in uids]
         rows = zip(item_ids, records, documents, articles, strict=True)
         pages = {row[0]: self._page(*row) for row in rows}
         return {item_id: page for item_id, page in pages.items() if page}
