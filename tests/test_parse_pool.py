@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -17,8 +18,10 @@ from core.errors import FailCode, FailDetail, ParserUnavailable
 from core.models import Failed, FeedLinks
 from core.runtime import parse_pool
 from core.runtime.parse_child_handle import ParseChildHandle
+from core.runtime.parse_fork_server_handle import ForkServerHandle
 from core.runtime.parse_pool import ParsePool
-from core.runtime.parse_tasks import FeedRequest
+from core.runtime.parse_protocol import PID
+from core.runtime.parse_tasks import TASKS, FeedRequest, PageResult
 from tests import parse_tasks
 from tests.parse_tasks import Echoed, Text
 
@@ -164,39 +167,30 @@ async def test_killed_from_outside(tmp_path):
 async def test_what_a_body_did_itself_is_not_tried_again(task, monkeypatch):
     """Our own limits and a parser's own end are a verdict on the body."""
     started = []
-    monkeypatch.setattr(parse_pool, "ParseChildHandle", lambda options: started.append(1) or ParseChildHandle(options))
+    monkeypatch.setattr(parse_pool, "ParseChildHandle", lambda *asked: started.append(1) or ParseChildHandle(*asked))
     async with make_pool() as pool:
         assert isinstance(await pool.run(task, Text()), Failed)
     assert len(started) == 1
 
 
-async def test_killed_while_starting():
-    """A child that is killed before it is ready is replaced; the task does not notice."""
-    async with make_pool() as pool:
-        call = asyncio.create_task(pool.run("echo", Text("fine")))
-        await until(lambda: pool.pids)
-        os.kill(pool.pids[0], signal.SIGKILL)
-        assert (await call).text == "fine"
-
-
-def kill_starts(monkeypatch, kills: int) -> list[ParseChildHandle]:
-    """Kill so many children from outside before they are ready; those that were started."""
+def kill_starts(monkeypatch, kills: int) -> list[ForkServerHandle]:
+    """Kill so many fork servers from outside before they have forked a child; those that were started."""
     started = []
 
     def start(options):
-        child = ParseChildHandle(options)
-        started.append(child)
+        server = ForkServerHandle(options)
+        started.append(server)
         if len(started) <= kills:
-            os.kill(child.pid, signal.SIGKILL)
-        return child
+            os.kill(server.pid, signal.SIGKILL)
+        return server
 
-    monkeypatch.setattr(parse_pool, "ParseChildHandle", start)
+    monkeypatch.setattr(parse_pool, "ForkServerHandle", start)
     monkeypatch.setattr(parse_pool, "START_PAUSE_SECONDS", 0.0)
     return started
 
 
 async def test_killed_while_starting_again_and_again(monkeypatch):
-    """Nine starts that are killed from outside end nothing: the tenth serves the task."""
+    """Nine fork servers that are killed while they start end nothing: the tenth serves the task."""
     started = kill_starts(monkeypatch, 9)
     async with make_pool() as pool:
         await echo(pool)
@@ -210,6 +204,75 @@ async def test_no_start_survives(monkeypatch):
         with pytest.raises(ParserUnavailable, match=r"killed 10 times.* at last by SIGKILL"):
             await pool.run("echo", Text("x"))
     assert len(started) == 10
+
+
+async def test_killed_before_it_is_ready(monkeypatch):
+    """A child that is killed before it has said a word is replaced; the task does not notice."""
+    started = []
+
+    def start(server, task):
+        child = ParseChildHandle(server, task)
+        started.append(child)
+        if len(started) == 1:
+            monkeypatch.setattr(child, "_receive", partial(kill_when_ready, child, child._receive))
+        return child
+
+    async def kill_when_ready(child, receive):
+        os.kill(PID.unpack(await receive())[0], signal.SIGKILL)
+        raise EOFError
+
+    monkeypatch.setattr(parse_pool, "ParseChildHandle", start)
+    async with make_pool() as pool:
+        await echo(pool)
+    assert len(started) == 2
+
+
+async def test_the_fork_server_is_killed(tmp_path):
+    """With the server its children die, in the middle of a task: another server is started, and the task is done."""
+    pid_file = tmp_path / "pid"
+    async with make_pool() as pool:
+        call = asyncio.create_task(pool.run("wait_for_ever", Text(str(pid_file))))
+        await until(pid_file.exists)
+        pid = int(pid_file.read_text())
+        psutil.Process(pid).parent().kill()
+        await until(lambda: int(pid_file.read_text()) != pid)
+        assert is_gone(pid)
+        assert not call.done()
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+
+
+async def test_children_have_nothing_of_each_other():
+    """Children are siblings, each in its own process with its own socket, and see neither those of others nor the
+    server's."""
+    async with make_pool(processes=3) as pool:
+        await asyncio.gather(*(echo(pool) for _ in range(3)))
+        children = [psutil.Process(pid) for pid in pool.pids]
+        assert len(children) == 3
+        (server,) = {child.ppid() for child in children}
+        assert psutil.Process(server).ppid() == os.getpid()
+        files = [name for child in children for name in files_of(child.pid)]
+        sockets = [name for name in files if name.startswith("socket:")]
+        assert len(sockets) == len(set(sockets)) == 3
+        assert set(files) - set(sockets) <= {"/dev/null"} | {f"/proc/{child.pid}/statm" for child in children}
+
+
+def files_of(pid: int) -> list[str]:
+    """What a process has open, as Linux names it."""
+    return [str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir()]
+
+
+@pytest.mark.parametrize("name", [name for name, task in TASKS.items() if task.sample])
+def test_samples_are_read(name):
+    """What the fork server reads beforehand is read to its end, and with it everything that reading takes is loaded."""
+    result = TASKS[name].run(TASKS[name].sample)
+    if isinstance(result, PageResult):
+        assert result.document.title == "Bridge closed"
+        assert result.document.published_ts
+        assert "tolls" in result.document.markdown
+    else:
+        assert result.title == "News"
+        assert len(result.links) == 1
 
 
 async def test_killed_while_idle():
@@ -256,7 +319,7 @@ async def test_two_at_once():
         pids = {(await echo(pool, str(n))).pid for n in range(5)}
         assert len(pids) == 1
         assert not stuck.done()
-        assert len(pool.pids) == 2
+        await until(lambda: len(pool.pids) == 2)
         stuck.cancel()
         await asyncio.gather(stuck, return_exceptions=True)
 
@@ -286,7 +349,7 @@ async def test_cancelled_while_starting():
     """Cancelling before the child is ready leaves a working pool."""
     async with make_pool() as pool:
         call = asyncio.create_task(pool.run("echo", Text()))
-        await until(lambda: pool.pids)
+        await until(lambda: pool._busy)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call

@@ -39,7 +39,7 @@ ROLES = (
     "valkey-server",
 )
 SAMPLE = "scripts.sample_site"
-PARSE_CHILD = "core.runtime.parse_child"
+PARSE_CHILD = "core.runtime.parse_fork_server"
 SHELLS = ("bash", "/bin/sh")
 
 

@@ -1,30 +1,23 @@
-"""A parse child as its parent sees it: start it, send it calls, end it.
+"""A parse child as the pool sees it: have it forked, send it calls, end it.
 
-Plain `Popen` and one socket pair rather than asyncio's subprocesses: no thread per child, no watcher that can lose an
-exit status, and nothing that a cancelled call could leave half-read (the caller kills the child instead).
+Nothing that a cancelled call could leave half-read: the caller kills the child instead. How a child ended is told by
+the fork server, its parent, over a socket of its own; if that closes without a word, the server has died.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import signal
 import socket
-import subprocess
-import sys
-from pathlib import Path
-
-import msgspec
 
 from core.errors import ParserUnavailable
-from core.runtime.parse_protocol import HEADER, MAX_REPLY_BYTES, ChildOptions
+from core.runtime.parse_fork_server_handle import END_POLL_SECONDS, END_WAIT_SECONDS, ForkServerHandle
+from core.runtime.parse_protocol import EXIT_STATUS, HEADER, MAX_REPLY_BYTES, PID
 
-ROOT = Path(__file__).resolve().parents[2]
-ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
-"""All a child sees: no secrets of ours, no PYTHON* switches."""
 START_SECONDS = 60.0
 READ_BYTES = 256 * 1024
-END_POLL_SECONDS = 0.002
-END_WAIT_SECONDS = 2.0
 
 
 class InvalidReply(Exception):
@@ -32,17 +25,25 @@ class InvalidReply(Exception):
 
 
 class ParseChildHandle:
-    """A running child process with our end of its socket."""
+    """A child process with our ends of its sockets."""
 
-    def __init__(self, options: ChildOptions) -> None:
-        self._process, self._connection = _spawn(options)
-        self.pid = self._process.pid
+    def __init__(self, server: ForkServerHandle, task: str) -> None:
+        """`task`: the first that it will do."""
+        self._server = server
+        self._connection, connection = _socket_pair()
+        self._ending, ending = _socket_pair()
+        with connection, ending:
+            server.fork(task, connection, ending)
+        self._has_ended = False
+        self._exit_status: int | None = None
+        self.pid: int | None = None
+        """None until it is ready."""
 
     async def ready(self) -> None:
         """Wait until it can take its first call; a child that dies before has no body to blame."""
         try:
             async with asyncio.timeout(START_SECONDS):
-                await self._receive()
+                (self.pid,) = PID.unpack(await self._receive())
         except (TimeoutError, EOFError, ConnectionError, InvalidReply) as error:
             raise ParserUnavailable("A parse process did not start; its own words are on stderr.") from error
 
@@ -51,13 +52,34 @@ class ParseChildHandle:
         await asyncio.get_running_loop().sock_sendall(self._connection, frame)
         return await self._receive()
 
+    def is_idle(self) -> bool:
+        """Return whether its end of the socket is open and silent, so that one killed a moment ago gets no call."""
+        try:
+            self._connection.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except ConnectionError:
+            pass
+        return False
+
     def is_alive(self) -> bool:
-        """Asks the kernel, so that a child killed a moment ago does not get another call."""
-        return self._process.poll() is None
+        """Return whether it runs, as far as its server has told."""
+        if not self._has_ended:
+            with contextlib.suppress(BlockingIOError):
+                told = self._ending.recv(EXIT_STATUS.size)
+                self._has_ended = True
+                self._ending.close()
+                if told:
+                    (self._exit_status,) = EXIT_STATUS.unpack(told)
+        return not self._has_ended
 
     def kill(self) -> None:
         """End it, whatever it is doing; whoever waits for its answer sees the end of file. Safe to repeat."""
-        self._process.kill()
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)  # one that is not ready yet ends by this
+        if self.pid is not None and self.is_alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
     def hang_up(self) -> None:
         """Close our end. Only when nobody waits for an answer: a closed socket never wakes its reader."""
@@ -69,7 +91,9 @@ class ParseChildHandle:
             if not self.is_alive():
                 break
             await asyncio.sleep(END_POLL_SECONDS)
-        return self._process.returncode
+        if self._exit_status is None and self._has_ended:  # its server died, and the kernel ended them both
+            return await self._server.exit_status() if self.pid is None else -signal.SIGKILL
+        return self._exit_status
 
     async def _receive(self) -> bytes:
         buffer = bytearray()
@@ -88,22 +112,7 @@ class ParseChildHandle:
         return bytes(memoryview(buffer)[HEADER.size :])
 
 
-def _spawn(options: ChildOptions) -> tuple[subprocess.Popen[bytes], socket.socket]:
+def _socket_pair() -> tuple[socket.socket, socket.socket]:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
-    try:
-        process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            [sys.executable, "-m", "core.runtime.parse_child", msgspec.json.encode(options).decode()],
-            stdin=theirs.fileno(),
-            stdout=subprocess.DEVNULL,
-            cwd=ROOT,
-            env=ENVIRONMENT,
-            # Its own session: Ctrl-C or honcho's signal to our group must not end a call we are still waiting for.
-            start_new_session=True,
-        )
-    except OSError as error:
-        ours.close()
-        raise ParserUnavailable(f"Cannot start a parse process: {os.strerror(error.errno or 0)}.") from error
-    finally:
-        theirs.close()
-    return process, ours
+    return ours, theirs

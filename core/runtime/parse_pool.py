@@ -1,8 +1,9 @@
 """Parse untrusted bytes in child processes that may be killed, and return what happened as a value.
 
-No child runs until the first task. At most `processes` tasks run at once, others queue. A child that hangs or answers
-nonsense costs its own task only: the next one gets a fresh child. One that is killed costs nothing: its task is tried
-again in another, and only a body over which three have died is given up (docs/architecture.md#parse-children).
+Nothing runs until the first task; then children are forked from a server that has loaded the parsers. At most
+`processes` tasks run at once, others queue. A child that hangs or answers nonsense costs its own task only: the next
+one gets a fresh child. One that is killed costs nothing: its task is tried again in another, and only a body over which
+three have died is given up (docs/architecture.md#parse-children).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from core.errors import FailCode, FailDetail, ParserUnavailable
 from core.models import Failed
 from core.runtime import parse_tasks
 from core.runtime.parse_child_handle import InvalidReply, ParseChildHandle
+from core.runtime.parse_fork_server_handle import ForkServerHandle
 from core.runtime.parse_protocol import EXIT_MEMORY, ChildOptions, Reply, ReplyStatus, call_frame, reply_decoder
 from core.value_class import value_class
 
@@ -26,7 +28,7 @@ DEFAULT_MAX_TASKS = 5_000
 MOST_CRASHES = 3
 """Over the same body. A child may be killed for reasons of others, e.g. by a system short of memory."""
 MOST_STARTS = 10
-"""Children in a row that are killed before they are ready."""
+"""Children in a row that are killed before they are ready, or their server."""
 START_PAUSE_SECONDS = 0.1
 """After the first of them; twice as long after the second, and so on."""
 FAILURE_CHARS = 300
@@ -75,6 +77,7 @@ class ParsePool:
             name: msgspec.msgpack.Decoder(task.result) for name, task in parse_tasks.load(registry).items()
         }
         self._slots = asyncio.Semaphore(processes)
+        self._server: ForkServerHandle | None = None
         self._idle: list[ParseChildHandle] = []
         self._busy: set[ParseChildHandle] = set()
         self._dying: list[ParseChildHandle] = []
@@ -88,8 +91,8 @@ class ParsePool:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The children alive now."""
-        return tuple(child.pid for child in (*self._idle, *self._busy) if child.is_alive())
+        """The children that are ready and alive now."""
+        return tuple(child.pid for child in (*self._idle, *self._busy) if child.pid and child.is_alive())
 
     async def run(self, task: str, request: object) -> Any:
         """Return the task's result (of its registered type), or `Failed` with code FAIL_PARSE.
@@ -101,7 +104,7 @@ class ParsePool:
             frame = call_frame(task, request)  # in our turn: a thousand queued bodies are not copied at once
             outcome: Any = None
             for _ in range(MOST_CRASHES):
-                child = await self._take()
+                child = await self._take(task)
                 try:
                     outcome = await self._ask(child, frame, decoder)
                 except BaseException:
@@ -136,24 +139,28 @@ class ParsePool:
             self._discard(self._idle.pop())
         await asyncio.gather(*(child.exit_status() for child in (*self._busy, *self._dying)))
         self._dying.clear()
+        if self._server:
+            await self._server.close()
 
     # ── children ──
 
-    async def _take(self) -> ParseChildHandle:
+    async def _take(self, task: str) -> ParseChildHandle:
         self._refuse_if_closed()
         self._dying = [child for child in self._dying if child.is_alive()]
         while self._idle:
             child = self._idle.pop()
-            if child.is_alive():
+            if child.is_idle():
                 self._busy.add(child)
                 return child
             self._discard(child)
-        return await self._start()
+        return await self._start(task)
 
-    async def _start(self) -> ParseChildHandle:
+    async def _start(self, task: str) -> ParseChildHandle:
         """Start a child. One that is killed while it starts says nothing about us: another follows a little later."""
         for attempt in range(1, MOST_STARTS + 1):
-            child = ParseChildHandle(self._options)
+            if self._server is None or not self._server.is_alive():
+                self._server = ForkServerHandle(self._options)
+            child = ParseChildHandle(self._server, task)
             self._busy.add(child)
             try:
                 await child.ready()

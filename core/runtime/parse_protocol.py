@@ -1,4 +1,4 @@
-"""The messages between the pool and its children: length-prefixed msgpack over one socket, one reply per call.
+"""The messages between the pool, the fork server and the children: length-prefixed msgpack, one reply per call.
 
 Typed on both ends and never pickle, so a child that a hostile body took over can lie to us but not run code in us.
 """
@@ -14,6 +14,12 @@ import msgspec
 HEADER = struct.Struct(">I")
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 """Larger than any honest answer; keeps a lying child from filling our memory."""
+PID = struct.Struct(">I")
+"""What a child says when it is ready."""
+EXIT_STATUS = struct.Struct(">i")
+"""How a child ended, as the fork server tells it."""
+TASK_NAME_BYTES = 32
+"""A request to fork: the name of the first task, filled up with blanks; with it come the child's two sockets."""
 EXIT_MEMORY = 86
 """Exit status of a child that had no memory left, not even for an answer."""
 
@@ -33,7 +39,7 @@ class ReplyStatus(IntEnum):
 
 
 class ChildOptions(msgspec.Struct, frozen=True):
-    """The options of a child, on its command line as JSON."""
+    """The options of the fork server and its children, on its command line as JSON."""
 
     registry: str
     parent_pid: int

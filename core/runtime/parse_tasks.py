@@ -1,7 +1,7 @@
 """The tasks of parse children: a name, a request type, a function, a result type.
 
-The functions run in the child only and import what they need when first called: a child starts fast, and the
-parent never loads a parser.
+The functions run in the child only and import what they need when first called: the parent never loads a parser, and
+the server that forks the children only those of tasks that are asked for.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 from core import ids
 from core.errors import FreshetError, NotAFeed
 from core.models import DiscoveredFeed, Document, Failed, FeedLinks
+from core.runtime.parse_samples import FEED, PAGE, URL
 from core.sources.sitemap_pages import SitemapResult, SitemapTask, read_sitemap
 from core.value_class import value_class
 
@@ -30,6 +31,8 @@ class ParseTask:
     refusals: tuple[type[FreshetError], ...] = (NotAFeed,)
     patience: int = 1
     """So many times the usual CPU limit: an honest PDF of a thousand pages takes longer than any page of HTML."""
+    sample: object = None
+    """A request of ours that the fork server runs before it forks a child for the task: so it loads what that takes."""
 
 
 class FeedRequest(msgspec.Struct, frozen=True, array_like=True):
@@ -169,10 +172,12 @@ def _result(
 
 
 TASKS: Mapping[str, ParseTask] = {
-    "feed": ParseTask(FeedRequest, read_feed, FeedLinks),
+    "feed": ParseTask(FeedRequest, read_feed, FeedLinks, sample=FeedRequest(FEED, URL)),
     "discover": ParseTask(DiscoveryRequest, discover_feeds, tuple[DiscoveredFeed, ...]),
-    "page": ParseTask(PageRequest, read_page, PageResult),
-    "document": ParseTask(DocumentRequest, read_document, PageResult),
+    "page": ParseTask(PageRequest, read_page, PageResult, sample=PageRequest(PAGE, URL, "text/html")),
+    "document": ParseTask(
+        DocumentRequest, read_document, PageResult, sample=DocumentRequest(PAGE, "bridge", "text/html", URL)
+    ),
     "long_document": ParseTask(DocumentRequest, read_document, PageResult, patience=8),
     "sitemap": ParseTask(SitemapTask, read_sitemap, SitemapResult),
 }
