@@ -290,23 +290,40 @@ async def test_open_gate_still_hears_retry_after(redis: Client, keys: Keys) -> N
 
 
 class CountingRedis:
-    """Counts reads of a real client; `before_reply` runs when a read is done and not yet told."""
+    """Counts round trips and reads of a real client; `before_reply` runs when a read is done and not yet told."""
 
     def __init__(self, redis: Client) -> None:
         self._redis = redis
+        self.round_trips = 0
         self.reads = 0
         self.before_reply: Callable[[], Awaitable[None]] | None = None
 
-    async def hmget(self, *words: Any) -> Any:
-        self.reads += 1
-        found = await self._redis.hmget(*words)
-        if self.before_reply:
-            act, self.before_reply = self.before_reply, None
-            await act()
-        return found
+    def pipeline(self, transaction: bool) -> CountingPipeline:
+        assert not transaction
+        return CountingPipeline(self, self._redis.pipeline(transaction=False))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._redis, name)
+
+
+class CountingPipeline:
+    """A pipeline of the client above."""
+
+    def __init__(self, counting: CountingRedis, pipe: Any) -> None:
+        self._counting = counting
+        self._pipe = pipe
+
+    def execute_command(self, *words: Any) -> None:
+        self._counting.reads += 1
+        self._pipe.execute_command(*words)
+
+    async def execute(self) -> Any:
+        self._counting.round_trips += 1
+        found = await self._pipe.execute()
+        if self._counting.before_reply:
+            act, self._counting.before_reply = self._counting.before_reply, None
+            await act()
+        return found
 
 
 async def test_an_open_gate_is_not_asked_for_every_request(redis: Client, keys: Keys) -> None:
@@ -319,6 +336,19 @@ async def test_an_open_gate_is_not_asked_for_every_request(redis: Client, keys: 
             assert await g.run_in_turn(domain, slots, work, max_wait_seconds=0) == "done"
 
     assert (work.done, counting.reads) == (40, 2)
+
+
+async def test_gates_that_are_asked_together_are_read_together(redis: Client, keys: Keys) -> None:
+    """The first pages of many hosts at one moment take one round trip, in which each domain is read once."""
+    counting, work, slots = CountingRedis(redis), Work(), asyncio.Semaphore(100)
+    g = gate(counting, keys, 0.0, None)
+    await g.close_for("7.example", 500, "Retry-After (429)")
+    domains = [f"{number}.example" for number in range(10)] * 3
+
+    results = await asyncio.gather(*(g.run_in_turn(one, slots, work, max_wait_seconds=0) for one in domains))
+
+    assert (counting.round_trips, counting.reads) == (1, 10)
+    assert [isinstance(result, Deferred) for result in results] == [one == "7.example" for one in domains]
 
 
 async def test_a_process_never_misses_what_it_shut_itself(redis: Client, keys: Keys) -> None:

@@ -91,6 +91,22 @@ async def test_many_at_once_ask_once(robots: Robots) -> None:
     assert len(site.asked) == 1
 
 
+async def test_origins_of_one_moment_share_round_trips(redis: Client, keys: Keys, clock: Clock) -> None:
+    """The first pages of many hosts each get the answer of their own, and the next process finds all of them stored."""
+    answers = {f"http://{number}.example": Site(says(404 if number % 2 else 503)) for number in range(30)}
+    pairs = answers.items()
+
+    async def check_all() -> list[bool]:
+        own = Robots(redis, keys, "Freshet/1", clock=clock)
+        results = await asyncio.gather(*(own.check(f"{origin}/a", origin, site) for origin, site in pairs))
+        return [isinstance(result, RobotsPermit) for result in results]
+
+    expected = [number % 2 == 1 for number in range(30)]
+    assert [await check_all(), await check_all()] == [expected, expected]
+    assert [len(site.asked) for site in answers.values()] == [1] * 30
+    assert await redis.zcard(keys.robots_unreadable) == 15
+
+
 async def test_what_is_stored_reads_as_words(robots: Robots, redis: Client, keys: Keys) -> None:
     """`redis-cli hgetall` shows what the site said and when."""
     await robots.check(f"{ORIGIN}/", ORIGIN, Site(says(200, b"User-agent: *\nDisallow: /\xff")))

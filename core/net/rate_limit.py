@@ -25,6 +25,8 @@ from core.models import STOPPED, Deferred
 from core.registry import field_parsing
 from core.runtime import interruptible
 from core.store.commit import new_token
+from core.store.grouped_calls import GroupedCalls
+from core.store.pipeline import read_many
 from core.urls.pace import HostPace
 from core.value_class import value_class
 
@@ -33,6 +35,8 @@ UNLIMITED = 1_000_000
 MEMORY_SECONDS = 1.0
 """How long this process remembers that a domain without a line is open; that one is closed, only Redis knows."""
 MEMORY_DOMAINS = 10_000
+READ_PER_GROUP = 100
+"""Domains that are looked up in one round trip."""
 T = TypeVar("T")
 
 
@@ -208,7 +212,7 @@ class Gate:
         self._hold = hold_seconds
         self._waiters: defaultdict[str, deque[asyncio.Future[None]]] = defaultdict(deque)
         self._open_at: dict[str, float] = {}
-        self._reading = asyncio.Lock()
+        self._reading = GroupedCalls(self._read_closings, READ_PER_GROUP)
         self._closings = 0
 
     def is_exempt(self, host: str, port: int) -> bool:
@@ -287,16 +291,12 @@ class Gate:
         """Return how much longer the domain is closed, and why; reads Redis once a second while it is open."""
         if self._is_known_open(domain, 2 * MEMORY_SECONDS):
             self._remember_open(domain)  # this one reads for all others too; meanwhile they go on
-            return await self._read_closed(domain)
-        async with self._reading:
-            if self._is_known_open(domain):
-                return 0.0, ""
-            return await self._read_closed(domain)
+        return await self._read_closed(domain)
 
     async def _read_closed(self, domain: str) -> tuple[float, str]:
         closings = self._closings
         try:
-            until, reason = await self._redis.hmget(self._keys.gate(domain), ["until", "why"])
+            until, reason = await self._reading.call(domain)
         except BaseException:
             self._open_at.pop(domain, None)
             raise
@@ -307,6 +307,15 @@ class Gate:
         else:
             self._open_at.pop(domain, None)
         return wait, str(reason or "")
+
+    async def _read_closings(self, domains: Sequence[str]) -> list[list[str | None]]:
+        """Read several domains in one round trip: a run begins with the first page of every host at once."""
+        unique = dict.fromkeys(domains)
+        replies = await read_many(
+            self._redis, [("HMGET", self._keys.gate(domain), "until", "why") for domain in unique]
+        )
+        by_domain = dict(zip(unique, replies, strict=True))
+        return [by_domain[domain] for domain in domains]
 
     def _remember_open(self, domain: str) -> None:
         if len(self._open_at) >= MEMORY_DOMAINS:

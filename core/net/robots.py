@@ -9,9 +9,10 @@ import asyncio
 import re
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
-from typing import Any, cast
+from itertools import chain
+from typing import cast
 
 from protego import Protego
 from redis.asyncio import Redis
@@ -20,6 +21,9 @@ from core.errors import FailCode, FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchResult
 from core.registry import field_parsing
+from core.store.commit import Command, Word, flat
+from core.store.grouped_calls import GroupedCalls
+from core.store.pipeline import read_many
 from core.urls.normalise import join_url
 from core.urls.secrets import without_credentials
 from core.value_class import value_class
@@ -156,6 +160,8 @@ MEMORY_SECONDS = 900
 """A process reads Redis again after this, so that a deleted key has an effect."""
 MEMORY_CHARS = 8_000_000
 MEMORY_ORIGINS = 2_000
+ORIGINS_PER_GROUP = 20
+"""Origins that are read or written in one round trip; each may have half a megabyte."""
 
 # Redirects that lead nowhere, or where we must not go: as good as absent (RFC 9309 §2.3.1.2).
 _ABSENT = frozenset({FailDetail.REDIRECTS, FailDetail.BLOCKED, FailDetail.URL})
@@ -225,6 +231,9 @@ class Robots:
         self._memory: OrderedDict[str, RobotsRecord] = OrderedDict()
         self._chars = 0
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        # A run begins with the first page of every host at once.
+        self._reading = GroupedCalls(self._read_many, ORIGINS_PER_GROUP)
+        self._writing = GroupedCalls(self._write_many, ORIGINS_PER_GROUP)
 
     async def check(self, url: str, origin: str, fetch: Fetch) -> RobotsPermit | Failed | Deferred:
         """Return whether this URL may be fetched. Asks the origin at most once at a time."""
@@ -305,24 +314,33 @@ class Robots:
         self, origin: str, policy: RobotsPolicy, status: str, body: str = "", problem: str = ""
     ) -> RobotsRecord:
         now, key = self._clock(), self._keys.robots(origin)
-        fields: dict[Any, Any] = {"policy": policy.value, "status": status, "fetched_ts": f"{now:.0f}", "body": body}
+        fields: dict[str, Word] = {"policy": policy.value, "status": status, "fetched_ts": f"{now:.0f}", "body": body}
         if problem:
             fields["why"] = problem
-        async with self._redis.pipeline(transaction=True) as pipe:
-            pipe.hset(key, mapping=fields)
-            pipe.expire(key, _TTL_SECONDS[policy])
-            index = self._keys.robots_unreadable
-            pipe.zremrangebyscore(index, "-inf", now)
-            if policy is RobotsPolicy.WAIT:
-                pipe.zadd(index, {origin: now + WAIT_SECONDS})
-                pipe.expire(index, WAIT_SECONDS)
-            else:
-                pipe.zrem(index, origin)
-            await pipe.execute()
+        index, is_unreadable = self._keys.robots_unreadable, policy is RobotsPolicy.WAIT
+        await self._writing.call(
+            [
+                ("HSET", key, *flat(fields)),
+                ("EXPIRE", key, _TTL_SECONDS[policy]),
+                ("ZREMRANGEBYSCORE", index, "-inf", f"{now:.0f}"),
+                ("ZADD", index, now + WAIT_SECONDS, origin) if is_unreadable else ("ZREM", index, origin),
+                *([("EXPIRE", index, WAIT_SECONDS)] if is_unreadable else []),
+            ]
+        )
         return self._remember(origin, policy, body, now + _TTL_SECONDS[policy], problem)
 
+    async def _write_many(self, groups: Sequence[Sequence[Command]]) -> list[None]:
+        async with self._redis.pipeline(transaction=True) as pipe:
+            for command in chain.from_iterable(groups):
+                pipe.execute_command(*command)
+            await pipe.execute()
+        return [None] * len(groups)
+
+    async def _read_many(self, origins: Sequence[str]) -> list[dict[str, str]]:
+        return await read_many(self._redis, [("HGETALL", self._keys.robots(origin)) for origin in origins])
+
     async def _load(self, origin: str) -> RobotsRecord | None:
-        fields = cast(dict[str, str], await self._redis.hgetall(self._keys.robots(origin)))
+        fields = await self._reading.call(origin)
         if fields.get("policy") not in set(RobotsPolicy):
             return None
         policy = RobotsPolicy(fields["policy"])
