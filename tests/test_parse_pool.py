@@ -271,6 +271,7 @@ def test_samples_are_read(name):
         assert result.document.published_ts
         assert "tolls" in result.document.markdown
     else:
+        assert isinstance(result, FeedLinks)
         assert result.title == "News"
         assert len(result.links) == 1
 

@@ -13,10 +13,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import ada_url
-from publicsuffixlist import PublicSuffixList
 
 from core.models import RejectedUrl
 from core.urls.forbidden_addresses import is_address
+from core.urls.public_suffix import private_suffix
 from core.urls.secrets import without_credentials
 from core.urls.tracking_parameters import Trackers, tracker_matcher
 
@@ -235,17 +235,8 @@ def _normal_char(match: re.Match[str]) -> str:
     return char if char in _UNRESERVED else text.upper()
 
 
-@lru_cache(maxsize=2)
-def _public_suffixes(*, with_punycode: bool) -> PublicSuffixList:
-    # With the private section: blogs on one platform have different owners.
-    return PublicSuffixList(accept_encoded_idn=with_punycode)
-
-
 @lru_cache(maxsize=16_384)
 def _registrable(text: str) -> str:
     bare_ipv6 = text.count(":") > 1 and not text.startswith("[")
     host = host_of(f"http://[{text}]" if bare_ipv6 else f"http://{text}") if text else ""
-    if is_address(host):
-        return host
-    # Writing ten thousand suffixes in punycode is two thirds of the time to load them (40 ms), and few hosts need it.
-    return _public_suffixes(with_punycode="xn--" in host).privatesuffix(host) or host
+    return host if is_address(host) else private_suffix(host)
