@@ -11,7 +11,8 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from core.models import Failed
@@ -23,8 +24,10 @@ from core.urls.secrets import redact
 
 if TYPE_CHECKING:
     import openai
+    from openai.pagination import AsyncCursorPage
 
 T = TypeVar("T")
+R = TypeVar("R", bound="HasId")
 Sleep = Callable[[float], Awaitable[object]]
 
 TRIES = 4
@@ -62,6 +65,12 @@ class CallFailed(Exception):
         return not self.status or self.status >= 500 or self.status in _TRANSIENT
 
 
+class HasId(Protocol):
+    """What OpenAI lists: a page is continued after the id of its last one."""
+
+    id: str
+
+
 class OpenAiCalls:
     """The client, and the tries. All requests wait while OpenAI asks for it."""
 
@@ -96,6 +105,17 @@ class OpenAiCalls:
                 raise failed
             await self._sleep(wait)
         raise AssertionError("the last try returns or raises")
+
+    async def each(self, list_page: Callable[..., Awaitable[AsyncCursorPage[R]]]) -> AsyncIterator[R]:
+        """Yield everything that a listing has. Each page is a request with tries of its own."""
+        after: dict[str, str] = {}
+        while True:
+            page = await self.send(partial(list_page, **after))
+            for one in page.data:
+                yield one
+            if not page.has_next_page():
+                return
+            after = {"after": page.data[-1].id}
 
     # ── waiting ──
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -103,19 +104,9 @@ class OpenAiFiles:
             if not error.is_missing:
                 raise
 
-    async def _all(self) -> AsyncIterator[FileObject]:
-        """Yield every file, the newest first. Each page is a request with tries of its own."""
-        files, after = self._calls.client.files, ""
-        while True:
-            options = {"after": after} if after else {}
-            page = await self._calls.send(
-                lambda options=options: files.list(limit=FILES_PER_PAGE, order="desc", **options)  # type: ignore[misc]
-            )
-            for one in page.data:
-                yield one
-            if not page.has_next_page():
-                return
-            after = page.data[-1].id
+    def _all(self) -> AsyncIterator[FileObject]:
+        """Yield every file, the newest first."""
+        return self._calls.each(partial(self._calls.client.files.list, limit=FILES_PER_PAGE, order="desc"))
 
 
 class UploadTimes:

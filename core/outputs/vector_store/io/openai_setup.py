@@ -13,6 +13,7 @@ import logging
 import os
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 from core.outputs.vector_store.io.openai_calls import CallFailed, OpenAiCalls, Sleep, open_calls
@@ -66,11 +67,9 @@ async def open_openai_store(
 
 
 @contextlib.asynccontextmanager
-async def open_existing_store(
-    settings: Settings, store_id: str, sleep: Sleep = asyncio.sleep
-) -> AsyncIterator[OpenAiStore]:
+async def open_existing_store(settings: Settings, store_id: str) -> AsyncIterator[OpenAiStore]:
     """Open a store by its id, and never make one; raises as `open_openai_store` does."""
-    async with open_calls(settings, sleep) as calls:
+    async with open_calls(settings) as calls:
         store = OpenAiStore(calls, store_id, settings.openai_wait_seconds)
         await store.check()
         yield store
@@ -114,16 +113,10 @@ async def _create(calls: OpenAiCalls, domain: StoreOwner, word: str, is_retry: b
 
 
 async def _find(calls: OpenAiCalls, name: str, word: str) -> str | None:
-    stores, after = calls.client.vector_stores, ""
-    while True:
-        options = {"after": after} if after else {}
-        page = await calls.send(lambda options=options: stores.list(limit=STORES_PER_PAGE, order="desc", **options))  # type: ignore[misc]
-        for one in page.data:
-            if one.name == name and (one.metadata or {}).get("creation") == word:
-                return str(one.id)
-        if not page.has_next_page():
-            return None
-        after = page.data[-1].id
+    async for one in calls.each(partial(calls.client.vector_stores.list, limit=STORES_PER_PAGE, order="desc")):
+        if one.name == name and (one.metadata or {}).get("creation") == word:
+            return str(one.id)
+    return None
 
 
 def _creation_word(note: Path) -> tuple[str, bool]:

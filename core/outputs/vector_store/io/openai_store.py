@@ -11,6 +11,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,18 +89,9 @@ class OpenAiStore:
                     if error.status != 400 or number == LISTINGS - 1:
                         raise
 
-    async def _listed(self) -> AsyncIterator[VectorStoreFile]:
-        listing, after = self._calls.client.vector_stores.files, ""
-        while True:
-            options = {"after": after} if after else {}
-            page = await self._calls.send(
-                lambda options=options: listing.list(self._id, limit=FILES_PER_PAGE, order="asc", **options)  # type: ignore[misc]
-            )
-            for one in page.data:
-                yield one
-            if not page.has_next_page():
-                return
-            after = page.data[-1].id
+    def _listed(self) -> AsyncIterator[VectorStoreFile]:
+        listing = self._calls.client.vector_stores.files
+        return self._calls.each(partial(listing.list, self._id, limit=FILES_PER_PAGE, order="asc"))
 
     async def _attached_ids(self) -> set[str]:
         return {one.id async for one in self._attached()}

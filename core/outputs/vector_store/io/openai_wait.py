@@ -11,6 +11,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from core.outputs.vector_store.io.openai_calls import CallFailed, OpenAiCalls
@@ -64,21 +65,11 @@ class EmbedWait:
                 return
             pause = min(pause * _POLL_GROWTH, LONGEST_POLL_SECONDS)
 
-    async def _batch_files(self, batch_id: str) -> AsyncIterator[VectorStoreFile]:
+    def _batch_files(self, batch_id: str) -> AsyncIterator[VectorStoreFile]:
         """Yield the files of a batch: which of them failed, and why."""
-        batches, after = self._calls.client.vector_stores.file_batches, ""
-        while True:
-            options = {"after": after} if after else {}
-            page = await self._calls.send(
-                lambda options=options: batches.list_files(  # type: ignore[misc]
-                    batch_id, vector_store_id=self._store_id, limit=FILES_PER_PAGE, order="asc", **options
-                )
-            )
-            for one in page.data:
-                yield one
-            if not page.has_next_page():
-                return
-            after = page.data[-1].id
+        listing = self._calls.client.vector_stores.file_batches.list_files
+        of_batch = partial(listing, batch_id, vector_store_id=self._store_id)
+        return self._calls.each(partial(of_batch, limit=FILES_PER_PAGE, order="asc"))
 
     async def _one(self, file_id: str, slots: asyncio.Semaphore) -> StoredFile:
         files = self._calls.client.vector_stores.files.with_raw_response
