@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from typing import Self
 
 from core.errors import StoreUnreachable
@@ -20,18 +19,12 @@ log = logging.getLogger("up")
 class SupervisedServer:
     """A running embedded server. Port and password stay the same, so that workers find it again."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        processes: UpProcesses,
-        stop: StopRequest,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, settings: Settings, processes: UpProcesses, stop: StopRequest) -> None:
         self._home = settings.persistent_storage_path
         self._folder = self._home / "redis"
         self._processes = processes
         self._stop = stop
-        self._backoff = RestartBackoff(clock)
+        self._backoff = RestartBackoff(time.monotonic)
         embedded.stop_orphan(connect.url_of(settings), self._folder)
         if (self._home / connect.URL_FILE).exists():
             embedded.check_data_is_there(self._folder)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from core.keys import Keys
@@ -27,9 +27,8 @@ RESEND_SECONDS = 15.0
 class EmbedDispatcher:
     """Sends jobs for `embed:due`."""
 
-    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._clock = clock
         self._keys = Keys.of(settings)
         self._sent: Sequence[str] = []
         self._resend_at = 0.0
@@ -46,10 +45,10 @@ class EmbedDispatcher:
         async with self._client() as client:
             queue = EmbedQueue(client, self._keys)
             waiting = await queue.next(MOST_EMBED_JOBS * EMBED_BATCH)
-            was_just_sent = waiting == self._sent and self._clock() < self._resend_at
+            was_just_sent = waiting == self._sent and time.monotonic() < self._resend_at
             if not waiting or was_just_sent or await queue.pause_reason():
                 return False
-            self._sent, self._resend_at = waiting, self._clock() + RESEND_SECONDS
+            self._sent, self._resend_at = waiting, time.monotonic() + RESEND_SECONDS
             return await send(self._settings, client, self._keys) > 0
 
     async def _warn_if_waiting(self) -> None:

@@ -21,12 +21,11 @@ def category_slug(name: str) -> str:
     return slug or "category_" + hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
 
 
-def checked_category(name: str) -> str:
-    """Return the name of a category as it stands in keys; FeedFileError if it is another."""
+def check_category(name: str) -> None:
+    """Raise FeedFileError if the name of a category is not one that can stand in keys."""
     slug = category_slug(name)
     if slug != name:
         raise FeedFileError(f"{name!r} is no name of a category; use a-z, 0-9, _ and -, for example {slug}.")
-    return name
 
 
 def nearest(name: str, known: Sequence[str]) -> list[str]:

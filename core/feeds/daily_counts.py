@@ -19,10 +19,10 @@ def counted(counts: DailyCounts, now: float, number: int) -> DailyCounts:
     return tuple(sorted(known.items()))[-DAYS_KEPT:]
 
 
-def series(counts: Sequence[tuple[str, int]], now: float, days: int = DAYS_KEPT) -> tuple[tuple[str, int], ...]:
+def series(counts: Sequence[tuple[str, int]], now: float) -> tuple[tuple[str, int], ...]:
     """Return every one of the last days with its number, today last."""
     known = dict(counts)
-    return tuple((day, known.get(day, 0)) for day in (_day(now, back) for back in range(days - 1, -1, -1)))
+    return tuple((day, known.get(day, 0)) for day in (_day(now, back) for back in range(DAYS_KEPT - 1, -1, -1)))
 
 
 def to_text(counts: DailyCounts) -> str:

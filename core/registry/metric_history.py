@@ -70,9 +70,9 @@ class Increase:
     """None: since the beginning, as nothing was recorded yet."""
 
 
-def increase(entries: Sequence[HistoryEntry], now: HistoryEntry, seconds: float = HOUR_SECONDS) -> Increase:
-    """Return how much the counters grew within the last so many seconds, or since the first entry after that."""
-    recent = [entry for entry in entries if now.ts - seconds <= entry.ts < now.ts]
+def increase(entries: Sequence[HistoryEntry], now: HistoryEntry) -> Increase:
+    """Return how much the counters grew within the last hour, or since the first entry in it."""
+    recent = [entry for entry in entries if now.ts - HOUR_SECONDS <= entry.ts < now.ts]
     first = recent[0] if recent else None
     before = first.values if first else {}
     counts = {name: max(int(now.values.get(name, 0.0) - before.get(name, 0.0)), 0) for name in COUNTERS}

@@ -26,11 +26,11 @@ Counts = Callable[[], Mapping[str, int]]
 
 
 @contextlib.asynccontextmanager
-async def repair_as_run(client: Client, keys: Keys, counts: Counts, started_by: str = "script") -> AsyncIterator[GoOn]:
+async def repair_as_run(client: Client, keys: Keys, counts: Counts) -> AsyncIterator[GoOn]:
     """Make what is done in the block a run with these counts."""
     clock = await ServerClock.ask(client)
     async with open_pass(
-        RunStore(client, keys), clock, RunKind.DOCTOR, counters=REPAIR_COUNTERS, started_by=started_by
+        RunStore(client, keys), clock, RunKind.DOCTOR, counters=REPAIR_COUNTERS, started_by="script"
     ) as worker:
         yield _reported(client, keys, worker, lambda: {name: counts()[name] for name in REPAIR_COUNTERS})
         told = "{checked} names checked: {found} wrong, {healed} healed, {unhealed} left"
@@ -40,7 +40,7 @@ async def repair_as_run(client: Client, keys: Keys, counts: Counts, started_by: 
 
 @contextlib.asynccontextmanager
 async def check_as_run(
-    client: Client, keys: Keys, counts: Counts, tell: Callable[[str], object], started_by: str = "script"
+    client: Client, keys: Keys, counts: Counts, tell: Callable[[str], object]
 ) -> AsyncIterator[GoOn]:
     """Check as a run. A store that takes no run (it is full, read-only or damaged) is checked all the same.
 
@@ -52,7 +52,7 @@ async def check_as_run(
             *(RunStore(client, keys), clock, RunKind.DOCTOR),
             mode=CHECK,
             counters=CHECK_COUNTERS,
-            started_by=started_by,
+            started_by="script",
         )
         try:
             worker = await stack.enter_async_context(opened)

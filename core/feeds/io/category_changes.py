@@ -16,7 +16,7 @@ from typing import cast
 
 from core import ids
 from core.errors import FeedFileError
-from core.feeds.category_names import checked_category
+from core.feeds.category_names import check_category
 from core.feeds.io import category_scripts
 from core.feeds.io.category_articles import BATCH, CategoryArticles
 from core.feeds.io.link_store import Ttls
@@ -77,7 +77,7 @@ class CategoryChanges:
 
     async def rename(self, old: str, new: str) -> None:
         """Rename a category; one that exists takes the other in. FeedFileError if a name cannot be."""
-        checked_category(new)
+        check_category(new)
         if new.startswith(SAMPLE_PREFIX) or old.startswith(SAMPLE_PREFIX):
             raise FeedFileError(f"Names that begin with {SAMPLE_PREFIX} are the sample's, which goes by itself.")
         async with self._alone_at_work():

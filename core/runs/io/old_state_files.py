@@ -92,16 +92,16 @@ def _parse(files: OldStateFiles, name: OldFile, path: Path, data: bytes) -> None
     files.values[name] = value
 
 
-def keep_aside(path: Path, data: bytes) -> Path:
-    """Keep what a damaged file holds under another name, once; return where."""
+def keep_aside(path: Path, data: bytes) -> None:
+    """Keep what a damaged file holds under another name, once."""
     number = 1
     while True:
         aside = path.with_name(f"{path.name}{ASIDE}{f'.{number}' if number > 1 else ''}")
         if not aside.exists():
             private_files.write_bytes(aside, data)
-            return aside
+            return
         if aside.read_bytes() == data:
-            return aside
+            return
         number += 1
 
 

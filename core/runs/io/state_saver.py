@@ -69,7 +69,7 @@ class StateSaver:
             is_end = what in PHASE_ENDS and not run.parent
             await self.save_crawl(run.domain, now, ended=run.id if is_end else "")
 
-    async def save_index(self, kb_id: str, now: float) -> KbState | None:
+    async def save_index(self, kb_id: str, now: float) -> None:
         """Save after documents were indexed."""
         was_indexing = await self._states.settle(kb_id, now)
         state = await self._save(kb_id, now)
@@ -77,7 +77,6 @@ class StateSaver:
             line = f"✓ State saved: indexed up to doc_id {state.processing.last_indexed_id}"
             has_ended = was_indexing and state.job.phase == "done"
             logging.getLogger("embed").log(self._level(f"index {kb_id}", str(now) if has_ended else ""), line)
-        return state
 
     async def log_resumed(self, kb_id: str, now: float) -> None:
         """Log from where a run goes on."""

@@ -20,18 +20,17 @@ def export_path(mirror: MirrorStorage) -> PurePosixPath:
     return mirror.paths.original(FileRow())
 
 
-def write_export(mirror: MirrorStorage, listing: RemoteListing) -> bool:
-    """Write every row of a complete listing, sorted by number; tell whether anything was different."""
+def write_export(mirror: MirrorStorage, listing: RemoteListing) -> None:
+    """Write every row of a complete listing, sorted by number, unless the export has them all as they are."""
     path, download = export_path(mirror), mirror.new_download()
     with download.open("w", encoding="utf-8", newline="") as file:
         file.writelines(encode_export([one.title for one in listing.columns], _rows(listing)))
     there = mirror.status(path)
     if there is not None and there.is_regular and filecmp.cmp(download, mirror.absolute(path), shallow=False):
         download.unlink()
-        return False
+        return
     newest = max((timestamp_of(row.last_modified_utc) or 0.0 for row in listing.rows), default=0.0)
     mirror.place(download, path, newest)
-    return True
 
 
 def _rows(listing: RemoteListing) -> Iterator[tuple[str, ...]]:

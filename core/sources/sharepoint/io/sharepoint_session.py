@@ -112,18 +112,18 @@ class GuardedSession(requests.Session):
         raise ServerBusy(f"{origin} answers {status}.", gate, is_gate_closed=seconds is not None)
 
 
-def read_body(response: Response, seconds: float, most_bytes: int = MOST_ANSWER_BYTES) -> bytes:
+def read_body(response: Response, seconds: float) -> bytes:
     """Return the whole decompressed body; `ServerBusy` if it is cut short or takes longer than ten time-outs."""
     chunks: list[bytes] = []
     size = 0
     for chunk in body_chunks(response, 10 * seconds):
         size += len(chunk)
         chunks.append(chunk)
-        if size > most_bytes:
+        if size > MOST_ANSWER_BYTES:
             response.close()
             raise SharePointUnavailable(
-                f"{origin_of(response.url)} answers with more than {most_bytes // 1_000_000} MB at once. Narrow the "
-                "source down by `filter`."
+                f"{origin_of(response.url)} answers with more than {MOST_ANSWER_BYTES // 1_000_000} MB at once. "
+                "Narrow the source down by `filter`."
             )
     return b"".join(chunks)
 
