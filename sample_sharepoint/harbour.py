@@ -92,7 +92,7 @@ def build_tenant() -> Tenant:
 
 
 def _add_page(tenant: Tenant, pages: ItemList, path: str, title: str, **texts: str) -> None:
-    tenant.add_file(pages, path, "".join(texts.values()).encode(), Title=title, **texts)
+    tenant.add_file(pages, path, "".join(texts.values()).encode(), None, Title=title, **texts)
 
 
 def domain(origin: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import hashlib
 import html
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 
@@ -39,7 +39,7 @@ def consent(story: Story, base: str) -> str:
     return _render("consent", url=base + story.article.path)
 
 
-def listing(title: str, url: str, groups: dict[str, Sequence[Story]]) -> str:
+def listing(title: str, url: str, groups: Mapping[str, Sequence[Story]]) -> str:
     """Home page or section page: a list of headlines per group."""
     parts = (
         f"<section><h2>{html.escape(name)}</h2><ul>{_items(stories)}</ul></section>" for name, stories in groups.items()

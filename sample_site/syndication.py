@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from email.utils import format_datetime
+from typing import Any
 
 from lxml import etree
 from lxml.builder import ElementMaker
@@ -24,10 +26,13 @@ RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RSS1 = "http://purl.org/rss/1.0/"
 SITEMAP = "http://www.sitemaps.org/schemas/sitemap/0.9"
 SYNDICATION = "http://purl.org/rss/1.0/modules/syndication/"
+RSS1_PREFIXES: dict[Any, str] = {None: RSS1, "rdf": RDF, "dc": DC, "sy": SYNDICATION}
 
+Element = Any
+"""lxml's makers of elements have no types."""
 E = ElementMaker(nsmap={"atom": ATOM, "content": CONTENT, "dc": DC})
 A = ElementMaker(namespace=ATOM, nsmap={None: ATOM})
-R = ElementMaker(namespace=RSS1, nsmap={None: RSS1, "rdf": RDF, "dc": DC, "sy": SYNDICATION})
+R = ElementMaker(namespace=RSS1, nsmap=RSS1_PREFIXES)
 S = ElementMaker(namespace=SITEMAP, nsmap={None: SITEMAP, "news": NEWS})
 
 
@@ -88,7 +93,7 @@ def sports_rdf(edition: Edition, base: str) -> bytes:
         R.items(sequence),
         {f"{{{RDF}}}about": f"{base}/feeds/sports.rdf"},
     )
-    root = etree.Element(f"{{{RDF}}}RDF", nsmap={None: RSS1, "rdf": RDF, "dc": DC, "sy": SYNDICATION})
+    root = etree.Element(f"{{{RDF}}}RDF", nsmap=RSS1_PREFIXES)
     root.extend([channel, *(_rdf_item(story, base) for story in stories)])
     return _xml(root)
 
@@ -111,12 +116,12 @@ def sitemap(edition: Edition, base: str) -> bytes:
     return _xml(S.urlset(*urls))
 
 
-def last_change(stories):
+def last_change(stories: Iterable[Story]) -> datetime:
     """When any of these was last printed or corrected."""
     return max(story.updated for story in stories).replace(microsecond=0)
 
 
-def _rss_item(story: Story, base: str):
+def _rss_item(story: Story, base: str) -> Element:
     article = story.article
     item = E.item(
         E.title(article.title),
@@ -133,7 +138,7 @@ def _rss_item(story: Story, base: str):
     return item
 
 
-def _atom_entry(story: Story, base: str):
+def _atom_entry(story: Story, base: str) -> Element:
     article = story.article
     return A.entry(
         A.id(f"tag:gazette.example,1868:{article.slug}"),
@@ -162,7 +167,7 @@ def _json_item(story: Story, base: str) -> dict[str, object]:
     }
 
 
-def _rdf_item(story: Story, base: str):
+def _rdf_item(story: Story, base: str) -> Element:
     link = links.in_feed(story, base, "sports")
     return R.item(
         R.title(story.article.title),
@@ -174,7 +179,7 @@ def _rdf_item(story: Story, base: str):
     )
 
 
-def _news_url(story: Story, base: str):
+def _news_url(story: Story, base: str) -> Element:
     publication = _named(NEWS, "publication")
     publication.extend([_named(NEWS, "name", "The Freshet Gazette"), _named(NEWS, "language", story.article.language)])
     news = _named(NEWS, "news")
@@ -188,11 +193,11 @@ def _news_url(story: Story, base: str):
     return S.url(S.loc(base + story.article.path), news)
 
 
-def _named(namespace: str, tag: str, text: str | None = None, **attributes: str):
+def _named(namespace: str, tag: str, text: str | None = None, **attributes: str) -> Element:
     element = etree.Element(f"{{{namespace}}}{tag}", attributes)
     element.text = text
     return element
 
 
-def _xml(root) -> bytes:
+def _xml(root: Element) -> bytes:
     return etree.tostring(root, xml_declaration=True, encoding="utf-8", pretty_print=True)
