@@ -18,7 +18,6 @@ from datetime import UTC, datetime
 from core.errors import FreshetError, NotFound
 from core.feeds.io.subscriptions import Subscriptions
 from core.registry.io.article_list import ArticleFilter, ArticleList, ArticleSummary
-from core.runtime.terminal import echo
 from core.store import connect
 from scripts import command_line
 from scripts.tables import ago, table
@@ -34,13 +33,8 @@ async def articles(wanted: ArticleFilter, limit: int, *, as_json: bool) -> int:
         now = await connect.now(client)
     if wanted.category and not found and wanted.category not in categories:
         raise NotFound(f"There is no category {wanted.category}; there are: {', '.join(categories) or 'none'}.")
-    if as_json:
-        command_line.print_json([asdict(article) for article in found])
-    elif found:
-        echo(table(HEAD, [_row(article, now) for article in found]))
-    else:
-        echo("No articles.")
-    return 0
+    text = table(HEAD, [_row(article, now) for article in found]) if found else "No articles."
+    return command_line.answer([asdict(article) for article in found], text, as_json=as_json)
 
 
 def _row(article: ArticleSummary, now: float) -> tuple[str, ...]:

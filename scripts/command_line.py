@@ -56,6 +56,15 @@ def parser(module: str, description: str | None) -> argparse.ArgumentParser:
     )
 
 
+def answer(told: object, text: str, *, as_json: bool) -> int:
+    """Print the answer of a command, for programs or for people; return exit code 0."""
+    if as_json:
+        print_json(told)
+    else:
+        echo(text)
+    return 0
+
+
 def print_json(value: object) -> None:
     """Print a value for programs: JSON in the letters it has, indented; infinity, which JSON lacks, is null."""
     echo(json.dumps(_finite(value), indent=2, ensure_ascii=False))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,24 +29,13 @@ async def reports(domain_id: str, report: str | None = None, *, download: str | 
         start = command(f"domain crawl {domain_id}")
         raise NotFound(f"There is no report of {domain_id}. Each crawl to the end writes one: {start}")
     if report is None and download is None:
-        return _list(found, json=json)
+        rows = [(one.id, one.name.scope, one.name.mode, f"{one.bytes:,}") for one in found]
+        return command_line.answer([entry_json(one) for one in found], table(LIST_HEAD, rows), as_json=json)
     chosen = _chosen(found, report or LAST)
     if download is not None:
         return _download(archive.path(chosen.id), download)
     told = archive.read(chosen.id)
-    if json:
-        command_line.print_json(told)
-    else:
-        _show(told)
-    return 0
-
-
-def _list(found: Sequence[StoredReport], *, json: bool) -> int:
-    if json:
-        command_line.print_json([entry_json(one) for one in found])
-        return 0
-    echo(table(LIST_HEAD, [(one.id, one.name.scope, one.name.mode, f"{one.bytes:,}") for one in found]))
-    return 0
+    return command_line.answer(told, "\n".join(_page(told)), as_json=json)
 
 
 def _chosen(found: Sequence[StoredReport], word: str) -> StoredReport:
@@ -74,18 +63,18 @@ def _download(path: Path, where: str) -> int:
     return 0
 
 
-def _show(told: Mapping[str, Any]) -> None:
+def _page(told: Mapping[str, Any]) -> Iterator[str]:
     timing = told["timing"]
     parameters = ", ".join(f"{name} {value}" for name, value in told["parameters"].items() if value not in ("", False))
-    echo(f"{told['report_id']}: {told['status']}, {timing['seconds']:g} s until {timing['ended_utc']}")
-    echo(f"Run {told['run_id']}, started by {told['started_by']}; {parameters}")
-    echo(table(SOURCE_HEAD, [_source_row(one) for one in told["sources"]]))
+    yield f"{told['report_id']}: {told['status']}, {timing['seconds']:g} s until {timing['ended_utc']}"
+    yield f"Run {told['run_id']}, started by {told['started_by']}; {parameters}"
+    yield table(SOURCE_HEAD, [_source_row(one) for one in told["sources"]])
     for one in told["sources"]:
         for what, counts in one.get("coverage", {}).items():
             if counts:
                 names = ", ".join(f"{name} {count}" for name, count in counts.items())
-                echo(f"{one['source_id']}: not indexed, {what.replace('_', ' ')}: {names}")
-    echo(f"Files: {', '.join(told['files']) or 'none'}")
+                yield f"{one['source_id']}: not indexed, {what.replace('_', ' ')}: {names}"
+    yield f"Files: {', '.join(told['files']) or 'none'}"
 
 
 def _source_row(one: Mapping[str, Any]) -> tuple[object, ...]:

@@ -95,10 +95,7 @@ async def doctor(*, fix: bool, as_json: bool, stores: bool = False) -> int:
         stays = "What is healed stays healed; the same command checks the rest." if fix else "Nothing was changed."
         echo(f"Cancelled. {stays}", file=sys.stderr)
         return 1
-    if as_json:
-        command_line.print_json(report.as_json())
-    else:
-        echo(as_typed(_page(report, fix)))
+    command_line.answer(report.as_json(), as_typed(_page(report, fix)), as_json=as_json)
     return 1 if report.left else 0
 
 

@@ -101,13 +101,12 @@ async def remove(domain_id: str, dry_run: bool, json: bool = False) -> int:
     """Remove a domain with all its sources and items."""
     async with command_line.open_session() as (settings, keys, client):
         counts = await remove_domain(settings, client, keys, domain_id, dry_run=dry_run)
-    if json:
-        command_line.print_json(removal_json(domain_id, counts, dry_run=dry_run))
-        return 0
-    echo(f"{'Would remove' if dry_run else 'Removed'} {domain_id}: {removal_summary(counts)}")
+    lines = [f"{'Would remove' if dry_run else 'Removed'} {domain_id}: {removal_summary(counts)}"]
     if counts.files:
-        echo(f"Local files are those of domains/{domain_id} and crawler/{domain_id}; reports of its crawls stay.")
-    return 0
+        lines.append(
+            f"Local files are those of domains/{domain_id} and crawler/{domain_id}; reports of its crawls stay."
+        )
+    return command_line.answer(removal_json(domain_id, counts, dry_run=dry_run), "\n".join(lines), as_json=json)
 
 
 async def pause(domain_id: str, json: bool = False) -> int:
@@ -147,11 +146,8 @@ async def _control(
         control = RunControl(settings, client, keys)
         since = await control.paused_since(domain_id)
         runs = await act(control, domain_id)
-    if json:
-        command_line.print_json([run_json(run) for run in runs])
-        return 0
-    echo("\n".join(controlled(run) for run in runs) or as_typed(without_runs(since)))
-    return 0
+    text = "\n".join(controlled(run) for run in runs) or as_typed(without_runs(since))
+    return command_line.answer([run_json(run) for run in runs], text, as_json=json)
 
 
 def main() -> int:

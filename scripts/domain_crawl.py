@@ -98,11 +98,9 @@ async def cleanup(domain_id: str, *, dry_run: bool = False, json: bool = False) 
         build_context(settings, client, keys) as context,
     ):
         done = await DomainSteps(context, is_own_command=True).clean_metadata(domain_id, dry_run=dry_run)
-    if json:
-        command_line.print_json({"domain_id": domain_id, "dry_run": dry_run, **asdict(done)})
-        return 0
-    echo(f"{'Would remove' if dry_run else 'Removed'} {done.removed} of files_metadata.json; {done.remaining} remain.")
-    return 0
+    text = f"{'Would remove' if dry_run else 'Removed'} {done.removed} of files_metadata.json; {done.remaining} remain."
+    told = {"domain_id": domain_id, "dry_run": dry_run, **asdict(done)}
+    return command_line.answer(told, text, as_json=json)
 
 
 @dataclass(slots=True)

@@ -42,13 +42,10 @@ async def set_options(
             name = _host(what)
             option = await options.set_for_host(name, changes)
         pace = await options.pace_of(name)
-    if as_json:
-        command_line.print_json({"name": redact(name)} | asdict(option))
-        return 0
-    echo(f"{redact(name)}: {option_text(option) or 'nothing is set'}")
+    lines = [f"{redact(name)}: {option_text(option) or 'nothing is set'}"]
     if pace:
-        echo(f"Requests to {pace.place}: {gap_text(pace)}")
-    return 0
+        lines.append(f"Requests to {pace.place}: {gap_text(pace)}")
+    return command_line.answer({"name": redact(name)} | asdict(option), "\n".join(lines), as_json=as_json)
 
 
 def changed(interval: str | None, gap: str | None, parallel: str | None) -> dict[str, float | None]:

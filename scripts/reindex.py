@@ -54,11 +54,7 @@ async def reindex(request: ReindexRequest, *, dry_run: bool = False, as_json: bo
         reindexer = Reindexer(settings, client, keys)
         if dry_run:
             counts = await reindexer.count(await reindexer.select(request, Path.cwd()))
-            if as_json:
-                command_line.print_json(_preview_json(counts))
-            else:
-                echo(_preview(counts, request.force))
-            return 0
+            return command_line.answer(_preview_json(counts), _preview(counts, request.force), as_json=as_json)
         done = await reindexer.run(request, Path.cwd())
     if as_json:
         command_line.print_json(asdict(done))
@@ -84,14 +80,10 @@ async def rebuild(target: RebuildTarget, *, force: bool, dry_run: bool, as_json:
         if dry_run:
             counts = await index.preview(target, force=force)
             would = ", ".join(f"{count} {name}" for name, count in counts.items())
-            command_line.print_json(counts) if as_json else echo(f"{would}. Nothing was changed.")
-            return 0
+            return command_line.answer(counts, f"{would}. Nothing was changed.", as_json=as_json)
         run = await index.start(target, force=force, started_by="script")
-    if as_json:
-        command_line.print_json(run_json(run))
-    else:
-        echo(f"{run.id} does it: `python -m workers reindex embed` works on it. python -m scripts.runs watch {run.id}")
-    return 0
+    text = f"{run.id} does it: `python -m workers reindex embed` works on it. python -m scripts.runs watch {run.id}"
+    return command_line.answer(run_json(run), text, as_json=as_json)
 
 
 async def fill() -> int:

@@ -53,14 +53,10 @@ async def list_runs(kind: str | None, domain: str | None, is_open: bool, limit: 
         runs = await store.newest(count, now, kind=RunKind(kind) if kind else None, domain=domain)
         paused = await store.paused()
     shown = [run for run in runs if run.is_open or not is_open][:limit]
-    if json:
-        command_line.print_json([run_json(run) for run in shown])
-        return 0
     nothing = "No run is open." if is_open else "There is no run yet."
-    echo(table(HEAD, [_row(run, now) for run in shown]) if shown else nothing)
-    for line in paused_lines(paused):
-        echo(as_typed(line))
-    return 0
+    page = table(HEAD, [_row(run, now) for run in shown]) if shown else nothing
+    text = "\n".join([page, *(as_typed(line) for line in paused_lines(paused))])
+    return command_line.answer([run_json(run) for run in shown], text, as_json=json)
 
 
 def _row(run: Run, now: float) -> tuple[object, ...]:
@@ -80,12 +76,9 @@ async def show(run_id: str, json: bool) -> int:
         failed = await store.all_failed_items(run, await connect.now(client))
         left = await RunLookup(client, keys).left(run, MOST_LEFT_SHOWN) if run.status in _HAS_LEFT else []
         log_lines, now = await store.log_lines(run.id), await connect.now(client)
-    if json:
-        parts = {"failed_items": [asdict(one) for one in failed], "left_urls": left, "log": log_lines}
-        command_line.print_json({**run_json(run), **parts})
-        return 0
-    echo(run_page(run, failed, left, log_lines, now))
-    return 0
+    parts = {"failed_items": [asdict(one) for one in failed], "left_urls": left, "log": log_lines}
+    page = run_page(run, failed, left, log_lines, now)
+    return command_line.answer({**run_json(run), **parts}, page, as_json=json)
 
 
 async def watch(run_id: str) -> int:
@@ -140,8 +133,7 @@ async def cancel(run_id: str, json: bool) -> int:
 async def _control(run_id: str, act: Callable[[RunControl, Run], Coroutine[object, object, Run]], json: bool) -> int:
     async with command_line.open_session() as (settings, keys, client):
         run = await act(RunControl(settings, client, keys), await RunLookup(client, keys).find(run_id))
-        _print_controlled(run, json)
-    return 0
+    return command_line.answer(run_json(run), controlled(run), as_json=json)
 
 
 async def _control_kind(
@@ -149,18 +141,8 @@ async def _control_kind(
 ) -> int:
     async with command_line.open_session() as (settings, keys, client):
         runs = await act(RunControl(settings, client, keys), kind)
-    if json:
-        command_line.print_json([run_json(run) for run in runs])
-        return 0
-    echo("\n".join([f"Runs of the kind {kind} are {word}.", *(controlled(run) for run in runs)]))
-    return 0
-
-
-def _print_controlled(run: Run, json: bool) -> None:
-    if json:
-        command_line.print_json(run_json(run))
-    else:
-        echo(controlled(run))
+    text = "\n".join([f"Runs of the kind {kind} are {word}.", *(controlled(run) for run in runs)])
+    return command_line.answer([run_json(run) for run in runs], text, as_json=json)
 
 
 def controlled(run: Run) -> str:
@@ -182,11 +164,8 @@ async def retry(run_id: str, code: str | None, since: str | None, json: bool) ->
     async with command_line.open_session() as (settings, keys, client):
         run = await RunLookup(client, keys).find(run_id)
         result = await RunControl(settings, client, keys).retry(run.id, code=code, since_ts=since_ts)
-    if json:
-        command_line.print_json({"run": run_json(result.run), "items": result.items})
-        return 0
-    echo(f"Due again: {counted(result.items, 'item')}. {controlled(result.run)}")
-    return 0
+    text = f"Due again: {counted(result.items, 'item')}. {controlled(result.run)}"
+    return command_line.answer({"run": run_json(result.run), "items": result.items}, text, as_json=json)
 
 
 def main() -> int:

@@ -27,11 +27,7 @@ async def status(as_json: bool, kb_id: str | None = None) -> int:
         if kb_id is not None:
             return await _status_of_kb(client, keys, kb_id, as_json)
         values = await collect_status(settings, client, keys)
-    if as_json:
-        command_line.print_json(values)
-    else:
-        echo(as_typed(status_page(values)))
-    return 0
+    return command_line.answer(values, as_typed(status_page(values)), as_json=as_json)
 
 
 async def _status_of_kb(client: connect.Client, keys: Keys, kb_id: str, as_json: bool) -> int:

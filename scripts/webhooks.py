@@ -89,11 +89,8 @@ async def list_webhooks(options: argparse.Namespace) -> int:
         webhooks = await store.read_all()
         sizes = await store.sizes([one.id for one in webhooks])
     told = [webhook_json(one, size, now) for one, size in zip(webhooks, sizes, strict=True)]
-    if options.json:
-        command_line.print_json(told)
-    else:
-        echo(table(HEAD, [webhook_row(one, now) for one in told]) if told else "There is no webhook.")
-    return 0
+    text = table(HEAD, [webhook_row(one, now) for one in told]) if told else "There is no webhook."
+    return command_line.answer(told, text, as_json=options.json)
 
 
 async def show(options: argparse.Namespace) -> int:
@@ -125,11 +122,8 @@ async def remove(options: argparse.Namespace) -> int:
     """Remove a webhook."""
     async with command_line.open_session() as (_, keys, client):
         webhook = await WebhookStore(client, keys).remove(options.id)
-    if options.json:
-        command_line.print_json({"id": webhook.id, "url": redact(webhook.url)})
-    else:
-        echo(f"{webhook.id} is removed → {redact(webhook.url)}")
-    return 0
+    told = {"id": webhook.id, "url": redact(webhook.url)}
+    return command_line.answer(told, f"{webhook.id} is removed → {told['url']}", as_json=options.json)
 
 
 async def _act(options: argparse.Namespace, act: Action) -> int:
@@ -137,11 +131,7 @@ async def _act(options: argparse.Namespace, act: Action) -> int:
         store, now = WebhookStore(client, keys), await connect.now(client)
         webhook = await act(store, options.id, now)
         told = webhook_json(webhook, (await store.sizes([webhook.id]))[0], now)
-    if options.json:
-        command_line.print_json(told)
-    else:
-        echo(as_typed(webhook_page(told, now)))
-    return 0
+    return command_line.answer(told, as_typed(webhook_page(told, now)), as_json=options.json)
 
 
 # ── test, dead, replay ──
@@ -152,11 +142,9 @@ async def test(options: argparse.Namespace) -> int:
     async with command_line.open_session() as (settings, keys, client), Fetcher(settings, client, keys) as fetcher:
         attempt = await send_test(client, keys, fetcher, options.id)
     is_taken = attempt.end is DeliveryEnd.DELIVERED
-    if options.json:
-        told = {"id": options.id, "is_taken": is_taken, "http_status": attempt.http_status or None}
-        command_line.print_json(told | {"reason": attempt.reason})
-    else:
-        echo(f"The receiver answered {attempt.http_status}." if is_taken else f"Not taken. {attempt.reason}")
+    told = {"id": options.id, "is_taken": is_taken, "http_status": attempt.http_status or None}
+    text = f"The receiver answered {attempt.http_status}." if is_taken else f"Not taken. {attempt.reason}"
+    command_line.answer(told | {"reason": attempt.reason}, text, as_json=options.json)
     return 0 if is_taken else 1
 
 
@@ -165,12 +153,9 @@ async def dead(options: argparse.Namespace) -> int:
     async with command_line.open_session() as (_, keys, client):
         letters = await WebhookStore(client, keys).dead_letters(options.id, DEAD_SHOWN)
         now = await connect.now(client)
-    if options.json:
-        command_line.print_json([asdict(letter) for letter in letters])
-        return 0
     rows = [(one.event_id, one.type, one.attempts, ago(one.given_up_ts, now), one.reason) for one in letters]
-    echo(table(("EVENT", "TYPE", "ATTEMPTS", "GIVEN UP", "WHY"), rows) if rows else "Nothing was given up.")
-    return 0
+    text = table(("EVENT", "TYPE", "ATTEMPTS", "GIVEN UP", "WHY"), rows) if rows else "Nothing was given up."
+    return command_line.answer([asdict(letter) for letter in letters], text, as_json=options.json)
 
 
 async def replay(options: argparse.Namespace) -> int:
@@ -187,11 +172,7 @@ async def replay(options: argparse.Namespace) -> int:
             sentence = f"Events from {first_id} on will be delivered once more, before what waits."
             if options.from_id != "0" and order(first_id) > order(options.from_id):
                 sentence += " Those before it are no longer in the stream."
-    if options.json:
-        command_line.print_json(told)
-    else:
-        echo(sentence)
-    return 0
+    return command_line.answer(told, sentence, as_json=options.json)
 
 
 def main() -> int:

@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core.registry.why_trail import Outcome, Station, StationState, Trail
-from core.runtime.terminal import echo
 from core.urls.secrets import redact
 from scripts import command_line
 from scripts.command_names import as_typed
@@ -45,10 +44,7 @@ async def why(name: str, *, as_json: bool, ask: bool) -> int:
         if ask:
             await ask_robots(client, keys, settings, name.strip())
         trail = await explain_url(client, keys, settings, name, await connect.now(client))
-    if as_json:
-        command_line.print_json(trail.to_json())
-    else:
-        echo("\n".join(lines(trail)))
+    command_line.answer(trail.to_json(), "\n".join(lines(trail)), as_json=as_json)
     return 0 if trail.outcome in _FOUND else 1
 
 
