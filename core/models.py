@@ -140,7 +140,6 @@ class FeedEntry:
     content: str = ""
     """The item's own text or HTML, the richest the feed has; may be empty."""
     source_url: str = ""
-    source_title: str = ""
 
 
 @value_class

@@ -69,7 +69,6 @@ def test_reads_all_of_an_rss_item() -> None:
         author="Ada Miller",
         content="<p>The long text of the story.</p>",
         source_url="https://origin.example/rss",
-        source_title="The Origin",
     )
     assert (guid_only.link, guid_only.author) == ("https://mill.example/stories/2", "Ben Brook")
     assert sound_only.link == ""
@@ -87,7 +86,6 @@ def test_reads_all_of_an_atom_entry() -> None:
             author="Ada Miller",
             content="<p>Long &amp; <em>rich</em></p>",
             source_url="https://spring.example/",
-            source_title="Spring",
         ),
     )
 

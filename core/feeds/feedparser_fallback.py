@@ -72,7 +72,6 @@ def _entry(entry: Any, is_atom: bool) -> FeedEntry:
         updated_ts=_moment(entry, "updated_parsed"),
         content=max((*contents, _text(entry, "summary")), key=len),
         source_url=_text(source, "href"),
-        source_title=_text(source, "title"),
     )
 
 

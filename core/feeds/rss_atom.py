@@ -81,7 +81,6 @@ def _title(channel: etree._Element, names: ElementNames) -> str:
 
 def _entry(element: etree._Element, names: ElementNames, base: str) -> FeedEntry:
     children = _children(element, names)
-    source_url, source_title = _source(children, names, base)
     return FeedEntry(
         link=_link(element, children, base),
         id=_last_text(children, _IDS) or attribute(element, "about"),
@@ -90,8 +89,7 @@ def _entry(element: etree._Element, names: ElementNames, base: str) -> FeedEntry
         updated_ts=_first_date(children, _UPDATED) or parse_date(attribute(element, "lastmod")),
         author=next(filter(None, (_person(author, names) for author in _all(children, _AUTHORS))), ""),
         content=max((inner_html(content) for content in _all(children, _CONTENTS)), key=len, default=""),
-        source_url=source_url,
-        source_title=source_title,
+        source_url=_source_url(children, names, base),
     )
 
 
@@ -106,15 +104,15 @@ def _children(element: etree._Element, names: ElementNames) -> Children:
     return children
 
 
-def _source(children: Children, names: ElementNames, base: str) -> tuple[str, str]:
-    """Return URL and title of where a copied entry comes from: RSS's `<source url>`, or Atom's with elements inside."""
+def _source_url(children: Children, names: ElementNames, base: str) -> str:
+    """Return the URL where a copied entry comes from: RSS's `<source url>`, or Atom's with elements inside."""
     source = next(iter(children.get("source", ())), None)
     if source is None:
-        return "", ""
+        return ""
     if not len(source):
-        return resolve_link(base, attribute(source, "url")), plain_text(source)
+        return resolve_link(base, attribute(source, "url"))
     links = [child for child in source.iterchildren("*") if names(child) == "link"]
-    return _article_link(links, link_base(source, base)), _title(source, names)
+    return _article_link(links, link_base(source, base))
 
 
 def _person(element: etree._Element, names: ElementNames) -> str:

@@ -45,7 +45,6 @@ def _age(entry: FeedEntry) -> float:
 def _entry(element: etree._Element, names: ElementNames, base: str) -> FeedEntry:
     children = names.children(element)
     news = names.children(children.get("news:news"))
-    publication = names.children(news.get("news:publication"))
     link = plain_text(children.get("loc"))
     link = resolve_link(base, link) if link else ""
     return FeedEntry(
@@ -54,5 +53,4 @@ def _entry(element: etree._Element, names: ElementNames, base: str) -> FeedEntry
         title=title_text(news["news:title"]) if "news:title" in news else "",
         published_ts=parse_date(plain_text(news.get("news:publication_date"))),
         updated_ts=parse_date(plain_text(children.get("lastmod"))),
-        source_title=plain_text(publication.get("news:name")),
     )
