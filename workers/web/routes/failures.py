@@ -24,10 +24,9 @@ class FailuresRequest(RequestModel):
     offset: Offset = 0
 
 
-class FailureAnswer(AnswerModel):
-    """A link that gave no article."""
+class FailedEntryAnswer(AnswerModel):
+    """An entry whose page gave no article."""
 
-    uid: str
     url: str
     code: str = Field(examples=["FAIL_HTTP/status"])
     text: str
@@ -35,6 +34,12 @@ class FailureAnswer(AnswerModel):
     tries: int
     failed_ts: float | None
     retry_ts: float | None = Field(description="When it is tried again; null: not by itself.")
+
+
+class FailureAnswer(FailedEntryAnswer):
+    """A link that gave no article."""
+
+    uid: str
 
 
 class FailuresAnswer(AnswerModel):

@@ -10,6 +10,7 @@ from core.feeds.io.feed_entries import FeedEntries
 from core.feeds.io.feed_preview import preview_feed
 from core.urls.secrets import redact
 from workers.web.models import AnswerModel, Limit, Name, RequestModel
+from workers.web.routes.failures import FailedEntryAnswer
 from workers.web.routes.feed_control import POLL_SECONDS
 from workers.web.routes.feeds import FeedId, OtherFeedAnswer, found_feed, no_feed, require_feed
 from workers.web.routing import RouteTable, StoreCall
@@ -72,18 +73,6 @@ class FeedEntryAnswer(AnswerModel):
     title: str
     uid: str = Field(description="Of its article; empty: there is none.")
     ts: float | None = Field(description="When the article was stored, or the link was last seen.")
-
-
-class FailedEntryAnswer(AnswerModel):
-    """An entry whose page gave no article."""
-
-    url: str
-    code: str
-    text: str
-    http_status: int | None
-    tries: int
-    failed_ts: float | None
-    retry_ts: float | None = Field(description="When it is tried again; null: not by itself.")
 
 
 class FeedEntriesAnswer(AnswerModel):
