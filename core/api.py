@@ -31,6 +31,7 @@ from core.runtime.api_call import ApiRequest, OpenStore, answer
 from core.runtime.api_results import ExplainedUrl, FoundPages, RunState, StoreStatus
 from core.runtime.store_status import collect_status
 from core.search.io.stored_texts import StoredText, StoredTextReader, stored_text_json
+from core.search.models import PER_PAGE
 from core.search.query_arguments import QueryArguments, build_query
 from core.search.response_json import response_json
 from core.settings import load
@@ -60,7 +61,7 @@ def search(
     since: Moment = None,
     until: Moment = None,
     page: int = 1,
-    per_page: int = 10,
+    per_page: int = PER_PAGE,
     freshness: float = 0.0,
     nest_images: bool = False,
     words: bool = False,

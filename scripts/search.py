@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from core.pages.text_cleaning import printable, printable_line
 from core.runtime.terminal import Styled, bold, echo
-from core.search.models import IndexedPage, Query, SearchResponse, SearchResult
+from core.search.models import PER_PAGE, IndexedPage, Query, SearchResponse, SearchResult
 from core.search.query_arguments import QueryArguments, build_query
 from scripts import command_line
 from scripts.tables import ago, counted
@@ -138,7 +138,7 @@ def main() -> int:
     parser.add_argument("--since", help="published or changed since: 2026-01-31, 2h, 3d")
     parser.add_argument("--until", help="and until")
     parser.add_argument("--page", type=int, default=1)
-    parser.add_argument("--per-page", type=int, default=10)
+    parser.add_argument("--per-page", type=int, default=PER_PAGE)
     parser.add_argument("--freshness", type=float, default=0.0, help="0: age does not matter; 1: new counts double")
     parser.add_argument("--images", action="store_true", help="with the images of each page")
     parser.add_argument("--words", action="store_true", help="by words alone")

@@ -12,6 +12,8 @@ from core.value_class import value_class
 
 LEXICAL_WEIGHT = 0.55
 """Of the score: the weight of words beside the main model."""
+PER_PAGE = 10
+"""Results on a page, unless the query says another number."""
 
 
 @value_class
@@ -184,7 +186,7 @@ class Query:
     text: str
     filters: Filters = field(default_factory=Filters)
     page: int = 1
-    per_page: int = 10
+    per_page: int = PER_PAGE
     nest_images: bool = False
     freshness: float = 0.0
     """0: age does not matter; 1: a page of today counts twice as much as a very old one."""

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from core.errors import FreshetError
-from core.search.models import LEXICAL_WEIGHT, Filters, Query
+from core.search.models import LEXICAL_WEIGHT, PER_PAGE, Filters, Query
 from core.value_class import value_class
 
 MOST_CANDIDATES = 2_000
@@ -34,7 +34,7 @@ class QueryArguments:
     since_ts: float | None = None
     until_ts: float | None = None
     page: int = 1
-    per_page: int = 10
+    per_page: int = PER_PAGE
     freshness: float = 0.0
     nest_images: bool = False
     words: bool = False

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from core.search.io.unknown_names import unknown_names
+from core.search.models import PER_PAGE
 from core.search.query_arguments import MOST_FRESHNESS, MOST_PER_PAGE, QueryArguments, build_query
 from core.search.response_json import response_json
 from workers.web.models import AnswerModel, Flag, Moment, NoParameters, RequestModel, names
@@ -43,7 +44,7 @@ class SearchRequest(SearchFilters):
     """A query with filters and options."""
 
     page: int = Field(default=1, ge=1, le=2_000)
-    per_page: int = Field(default=10, ge=1, le=MOST_PER_PAGE)
+    per_page: int = Field(default=PER_PAGE, ge=1, le=MOST_PER_PAGE)
     nest_images: Flag = Field(default=False, alias="nestImages", description="With the images of each page.")
     explain: Flag = Field(default=False, description="With what the score of each result is made of.")
 
