@@ -19,7 +19,7 @@ NO_VALIDATOR_FLOOR_SECONDS = HOUR_SECONDS
 LONGEST_HINT_SECONDS = DAY_SECONDS
 """A publisher may slow polling down to once a day, not further."""
 
-RENEW_SECONDS = 6 * HOUR_SECONDS
+SIGHTING_RENEW_SECONDS = 6 * HOUR_SECONDS
 """Sightings renew the TTLs of links and articles at most this often, which is well within the TTL of a link."""
 
 QUIET_DUPLICATE_RATIO = 0.95

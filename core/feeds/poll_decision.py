@@ -1,7 +1,7 @@
 """Decide what the result of a poll means for a feed.
 
 Takes the feed's state, the result, the time and a chance in [0, 1); returns the new state and what to write.
-Reads no clock, opens no connection, logs nothing.
+Reads no clock, opens no connection, logs nothing. How long waits are is in `core/schedule.py`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PollingPolicy:
     """Limits of polling, from the settings."""
 
     bounds: schedule.Bounds = field(default_factory=schedule.Bounds)
-    renew_seconds: float = schedule.RENEW_SECONDS
+    renew_seconds: float = schedule.SIGHTING_RENEW_SECONDS
     set_interval_seconds: float | None = None
     """An interval that a person set for this feed: it replaces the adapted one and the publisher's hints."""
 
