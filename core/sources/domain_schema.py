@@ -1,7 +1,8 @@
 """The schema of a domain: a named set of sources, and how each of them is stored.
 
-Pure: the nouns. `core.sources.io.source_kinds` says which kinds of sources there are, `core.sources.io.domain_file`
-reads what people write.
+Pure: the nouns. What one kind of source may be configured with is in its own `…Config`, of web sites in
+`core.sources.web_config`; `core.sources.io.source_kinds` lists the kinds, `core.sources.io.domain_file` reads what
+people write.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The first page: the pipeline at a glance, live."""
+"""The first page: the pipeline at a glance, live.
+
+What it shows is counted in `core.runtime.pipeline_monitor`; `flow` makes its stations, `attention` its warnings.
+"""
 
 from __future__ import annotations
 
