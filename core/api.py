@@ -254,7 +254,7 @@ def resume(run_id: str) -> RunState:
 
 
 def cancel(run_id: str) -> RunState:
-    """Cancel a run; what is done is kept."""
+    """Cancel a run; finished work is kept."""
     return _control(run_id, "cancel", RunControl.cancel)
 
 

@@ -25,7 +25,7 @@ class FetchRequest:
     """HEAD only for large binaries whose server ignores validators."""
     headers: Mapping[str, str] = field(default_factory=dict)
     conditional: Mapping[str, str] = field(default_factory=dict)
-    """Validators; sent to `conditional_url` alone, be it the first hop or a redirect's target."""
+    """Validators; sent to `conditional_url` alone, which is the first hop or a redirect's target."""
     conditional_url: str = ""
     max_bytes: int | None = None
     """Cap on the decompressed body; None takes the setting."""
@@ -344,7 +344,7 @@ class ListingBatch:
 
     refs: tuple[Ref, ...] = ()
     refused: tuple[RejectedUrl, ...] = ()
-    """What is there and not taken, and why."""
+    """A URL or file that exists but is not taken, and why."""
 
 
 @value_class
@@ -356,7 +356,7 @@ class ListingEnd:
     reason: str = ""
     """Why it is not complete, for people."""
     memory: Mapping[str, str] = field(default_factory=dict)
-    """What the source gets back at its next listing; nobody else reads it."""
+    """Handed back to the source at its next listing; opaque to everything else."""
 
 
 # ── search ──────────────────────────────────────────────────────────────────────────────────────

@@ -31,7 +31,7 @@ LONG_TROUBLE_WEIGHT = 30.0
 LONGEST_BACKOFF_SECONDS = 30 * DAY_SECONDS
 
 MAX_CRASHES = 3
-"""An item that killed so many workers is parked: not due until a reindex asks for it. A feed counts as broken."""
+"""An item that killed this many workers is parked: not due until a reindex asks for it. A feed counts as broken."""
 
 WEBHOOK_RETRY_SECONDS = (5.0, 300.0, 1_800.0, *(hours * HOUR_SECONDS for hours in (2, 5, 10, 14, 20, 24)))
 """The waits that https://www.standardwebhooks.com recommends: ten attempts over 75 hours and 35 minutes."""

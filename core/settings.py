@@ -188,7 +188,7 @@ class Settings:
     log_format: Literal["text", "json"] = "text"
 
     def __init__(self, **given: Any) -> None:
-        """The environment wins over `.env`, also where it sets a name to nothing; `given` wins over both."""
+        """The environment wins over `.env`, even where it sets a name to nothing; `given` wins over both."""
         named = file_values() | environment_values()
         stated = {name: named[name] for name in Settings.names() if named.get(name)} | given
         problems = {}

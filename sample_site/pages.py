@@ -35,7 +35,7 @@ def amp(story: Story, base: str) -> str:
 
 
 def consent(story: Story, base: str) -> str:
-    """What is shown instead of a story until somebody presses a button."""
+    """Shown instead of a story until the reader presses a button."""
     return _render("consent", url=base + story.article.path)
 
 

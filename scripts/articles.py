@@ -26,7 +26,7 @@ HEAD = ("STORED", "PUBLISHED", "SOURCE", "LANG", "UID", "HEADLINE")
 
 
 async def articles(wanted: ArticleFilter, limit: int, *, as_json: bool) -> int:
-    """Print the headlines; none is no error, an unknown category is."""
+    """Print the headlines; no match is not an error, an unknown category is."""
     async with command_line.open_session() as (_, keys, client):
         found = [article async for article in ArticleList(client, keys).walk(wanted, limit)]
         categories = [] if found else await Subscriptions(client, keys).categories()

@@ -94,7 +94,7 @@ def run(work: Coroutine[object, object, int]) -> int:
 
     try:
         code = asyncio.run(work)
-        sys.stdout.flush()  # here, where we can see that nobody reads it
+        sys.stdout.flush()  # here, where a closed pipe is noticed
         return code
     except FreshetError as error:
         echo(as_typed(str(error)), file=sys.stderr)

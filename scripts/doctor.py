@@ -154,7 +154,7 @@ async def _compare_replica(settings: Settings, keys: Keys, client: connect.Clien
     async with open_searcher(settings, client, keys) as searcher:
         report.replica = await searcher.follower.compare(fix=fix)
         wrong = left = _differ(report.replica)
-        if fix and wrong:  # someone else may have the right to write it
+        if fix and wrong:  # another process may hold its writer lock
             left = min(_differ(await searcher.follower.compare()), wrong)
     report.left += left
     report.healed += wrong - left

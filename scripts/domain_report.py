@@ -1,4 +1,4 @@
-"""Report on a domain: its last runs, what it refused, what is in error, what nobody can search for."""
+"""Report on a domain: its last runs, what it refused, what is in error, what cannot be searched."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _items(report: DomainReport) -> list[str]:
 
 
 def _coverage(report: DomainReport) -> list[str]:
-    """Return what SharePoint sources have and nobody can search for."""
+    """Return what SharePoint sources have that cannot be searched."""
     lines = []
     for sid, one in report.coverage.items():
         unread = coverage_text(one.unread)

@@ -96,7 +96,7 @@ async def add(category: str, url: str) -> int:
 
 
 def _add_command(slug: str, feed: DiscoveredFeed) -> str:
-    address = redact(feed.url).replace("'", "%27")  # whoever copies the line into a shell runs nothing else
+    address = redact(feed.url).replace("'", "%27")  # copied into a shell, the line runs nothing else
     return f"{command(f'feeds add {slug}')} '{address}'  # {printable_line(feed.title) or 'untitled'}"
 
 

@@ -71,7 +71,7 @@ def _unknown(name: str, program: str) -> str:
 
 
 def _run() -> int:
-    """Run, and end quietly where nobody reads what is printed any more."""
+    """Run, and end quietly when the reader of the output has gone."""
     try:
         try:
             return main()

@@ -32,7 +32,7 @@ def main() -> None:
     while not line.endswith(b"\n") and (byte := os.read(0, 1)):  # byte by byte: the rest is the command's
         line += byte
     if not line.endswith(b"\n"):
-        sys.exit(1)  # whoever starts us was killed before the guard knew of us
+        sys.exit(1)  # our parent was killed before the guard knew of us
     signals = _listen()
     process = _start(json.loads(line))
     if not _has_ended(process, signals, lifeline):

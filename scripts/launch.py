@@ -91,7 +91,7 @@ def _log_in_background() -> queue.Queue[logging.LogRecord]:
 
 
 def _is_written(records: queue.Queue[logging.LogRecord], within_seconds: float) -> bool:
-    """Wait until everything is written; False if nobody takes it."""
+    """Wait until everything is written; False if it is not read."""
     deadline = time.monotonic() + within_seconds
     while records.unfinished_tasks and time.monotonic() < deadline:
         time.sleep(0.02)

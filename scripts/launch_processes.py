@@ -40,7 +40,7 @@ class Stopped(Exception):
 
 
 class StopRequest:
-    """Whether `up` has to end: a signal, a closed terminal, or nobody who reads what it prints.
+    """Whether `up` has to end: a signal, a closed terminal, or a closed pipe for its output.
 
     A signal only leaves a mark, so that nothing is cut off in the middle; whoever waits looks at it.
     """

@@ -43,7 +43,7 @@ class FetchRun:
     categories: list[str]
     new: NewLinks
     is_continued: bool = False
-    """A run was paused or interrupted; this is its end, also if nothing is left."""
+    """A run was paused or interrupted; this is its end, even if nothing is left."""
     started: float = field(default_factory=time.monotonic)
     results: Counter[LinkResult] = field(default_factory=Counter)
 

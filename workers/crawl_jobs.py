@@ -36,7 +36,7 @@ async def crawl(
     """Crawl a source, or go on with a run of it; nothing if it was removed or crawled since the job was sent."""
     try:
         state = await context.sources.read(source_id)
-        if state is None and not run_id and picked_ts == math.inf:  # somebody's own job, not one of the timer's
+        if state is None and not run_id and picked_ts == math.inf:  # a person's own job, not one of the timer's
             raise JobRefused(f"There is no source {source_id[:80]}. `freshet domain list` shows what there is.")
         if state is None or (not run_id and state.listed_ts >= picked_ts):
             return  # removed or crawled since the job was sent

@@ -1,4 +1,4 @@
-"""Send jobs for what is due: listings, items, texts to embed, and runs that nobody works on."""
+"""Send jobs for what is due: listings, items, texts to embed, and runs without a worker."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class DueJobs:
         self._runs = RunStore(client, keys)
 
     async def continue_runs(self, now: float) -> int:
-        """Write down which runs were interrupted, and send a job for each that nobody works on."""
+        """Mark interrupted runs, and send a job for each without a worker."""
         runs = await self._runs.check_open(now)
         open_ids, sent = {run.id for run in runs}, 0
         for run in runs:

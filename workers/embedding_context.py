@@ -80,7 +80,7 @@ def _log_summary(counts: Counter[str]) -> None:
 
 
 async def _pause(client: connect.Client, keys: Keys, reason: FreshetError, seconds: float) -> None:
-    """Let nobody send work until then; nothing is counted against any item."""
+    """Pause embedding until then; nothing is counted against any item."""
     whole_seconds = max(int(seconds), 1)
     await EmbedQueue(client, keys).pause(str(reason), whole_seconds)
     log.warning("⏸️ %s Again in %d s; search goes on by words.", reason, whole_seconds)

@@ -33,7 +33,7 @@ ONCE_SECONDS = 600.0
 """How long `--once` waits for feeds that politeness deferred or a dead worker still holds."""
 HELD_PAUSE_SECONDS = 2.0
 MAX_LATE_CYCLES = 3
-"""After so many cycles with polls that outlived their lease, `--once` fails."""
+"""After this many cycles with polls that outlived their lease, `--once` fails."""
 REFUSED_PAUSE_SECONDS = 10.0
 REQUEST_CHECK_SECONDS = 1.0
 """How often the pause between two cycles looks for feeds that someone wants polled now."""

@@ -49,7 +49,7 @@ async def refresh(
 async def reindex(
     context: Context, limit: JobLimit, names: list[str], picked_ts: float | None, force: bool, run_id: str
 ) -> None:
-    """Visit items that someone asked for, or go on with that; raise JobRefused for names that nobody knows."""
+    """Visit items that someone asked for, or go on with that; raise JobRefused for unknown names."""
     clock = await ServerClock.ask(context.client)
     started = None if run_id else await start_reindex(context, names, force=force)
     run = (started.run if started else None) or await context.runs.read(run_id, clock.now())

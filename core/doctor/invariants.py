@@ -102,7 +102,7 @@ def page_problem(has_text: bool, record: Record, live: str, chunks: Sequence[str
     if status == Status.CRAWLED or (status != Status.INDEXED and not knows):
         if waiting is None:
             return Problem.NOT_QUEUED
-        # Whoever makes a page due forgets what search knows of it; then its chunks may be of any version.
+        # Making a page due drops its indexed hash; its chunks may be of any version then.
         return Problem.NOT_EMBEDDED if live and record["indexedHash"] and live != record["indexedHash"] else None
     is_all = len(chunks) == field_parsing.integer(record["chunkCount"])
     return None if knows and is_all and live == record["indexedHash"] else Problem.NOT_EMBEDDED

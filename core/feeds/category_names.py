@@ -1,4 +1,4 @@
-"""Names of categories as they stand in keys, and the known names nearest to what somebody wrote."""
+"""Names of categories as they are used in keys, and the known names nearest to a misspelt one."""
 
 from __future__ import annotations
 

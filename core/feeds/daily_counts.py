@@ -11,7 +11,7 @@ DailyCounts = tuple[tuple[str, int], ...]
 
 
 def counted(counts: DailyCounts, now: float, number: int) -> DailyCounts:
-    """Return the counts with so many more for today; days that are too old are dropped."""
+    """Return the counts with `number` added to today's; days that are too old are dropped."""
     today, first = _day(now), _day(now, DAYS_KEPT - 1)
     known = {day: count for day, count in counts if day >= first}
     if number > 0:

@@ -67,7 +67,7 @@ def _short_name(tag: str, prefix: str) -> str:
         uri = uri.lower().rstrip("/#")
         prefix = "" if "backend.userland.com/rss" in uri else _PREFIXES.get(uri, prefix)
     else:
-        # A prefix nobody declared stays part of the tag.
+        # An undeclared prefix stays part of the tag.
         prefix, _, local = tag.rpartition(":")
     prefix = prefix.lower()
     return local.lower() if not prefix or prefix in _PLAIN_PREFIXES else f"{prefix}:{local.lower()}"

@@ -18,7 +18,7 @@ from core.urls.secrets import redact
 from core.value_class import value_class
 
 SILENT_SECONDS = 7 * 86_400.0
-"""A feed that answers and has had nothing new for so long is silent."""
+"""A feed that answers but has had nothing new for this long is silent."""
 _INTERVAL = re.compile(r"interval (\d+) s(, as set)?")
 _REASONS = {
     "ttl": "the feed asks for it (ttl)",

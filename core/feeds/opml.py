@@ -37,9 +37,9 @@ def parse_opml(body: bytes) -> dict[str, list[str]]:
 
 
 def without_refused(listed: Mapping[str, Sequence[str]]) -> tuple[dict[str, list[str]], tuple[str, ...]]:
-    """Return the feeds that can be fetched by category, and the addresses that are no http(s) URLs.
+    """Return the feeds that can be fetched by category, and the addresses that are not http(s) URLs.
 
-    OPML files come from other programs: one entry that is no URL does not spoil the others.
+    OPML files come from other programs: one entry that is not a URL does not spoil the others.
     """
     urls = dict.fromkeys(url for feeds in listed.values() for url in feeds)
     refused = tuple(url for url in urls if isinstance(clean_url(url), RejectedUrl))

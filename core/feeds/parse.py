@@ -63,7 +63,7 @@ def _from_xml(body: bytes, url: str, content_type: str) -> ParsedFeed:
 
 
 def _from_tree(root: etree._Element, names: ElementNames, url: str) -> ParsedFeed | None:
-    # Some servers wrap the feed in an envelope of their own; nobody nests it deep.
+    # Some servers wrap the feed in an envelope of their own, never nested deeply.
     for element in islice(root.iter("*"), 20) if names(root) not in ("html", "xhtml:html") else ():
         if element is root or names(element) in _WRAPPED:
             feed = rss_atom.parse_rss_atom(element, names, url, MAX_ENTRIES)

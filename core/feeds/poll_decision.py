@@ -25,7 +25,7 @@ UNCONDITIONAL_CHANCE = 0.01
 """Some servers answer 304 for ever; about one poll in a hundred asks without validators."""
 NEVER = float("inf")
 RETRY_AFTER = "Retry-After"
-"""The reason of a wait that a server asked for begins with this, whoever noted it."""
+"""Prefix of the reason of every wait that a server asked for."""
 _ERROR_WEIGHTS = {ErrorClass.HARD: 1.0, ErrorClass.SOFT: 0.5, ErrorClass.TEMPORARY: 0.25}
 
 
@@ -66,7 +66,7 @@ def decide(state: FeedState, result: PollResult, now: float, chance: float, poli
         case Missing() | Broken():
             return _broken(state, outcomes.to_failure(result), now, chance)
         case Deferred():
-            # Waiting is no error: nothing is counted, only the time of the next poll moves.
+            # Waiting is not an error: nothing is counted, only the time of the next poll moves.
             status = FeedStatus.WAITING if state.status is FeedStatus.NEW else state.status
             at, reason = now + result.wait_seconds, result.reason
             return PollDecision(replace(state, status=status, next_poll_ts=at, next_poll_reason=reason))
@@ -214,7 +214,7 @@ def _scheduled(
 
 
 def interval_reason(seconds: float, *, is_set: bool = False) -> str:
-    """Return why a feed is polled after so long: its adapted interval, or one that a person set."""
+    """Return the reason for the interval: it was adapted, or set by a person."""
     return f"interval {seconds:.0f} s{', as set' if is_set else ''}"
 
 

@@ -24,7 +24,7 @@ class PollEnd(StrEnum):
     HELD = "held"
     """Another process polls it at this moment."""
     SKIPPED = "skipped"
-    """It is not due any more: another process has just polled it, or nobody subscribes to it."""
+    """It is no longer due: another process has just polled it, or it has no subscription."""
     DISCARDED = "discarded"
     """The poll took longer than its lease; another poll repeats it."""
 

@@ -142,7 +142,7 @@ def _first_date(children: Children, wanted: tuple[str, ...]) -> float | None:
 
 # ── its link ──
 
-# `?a=1&b;=2` is what `?a=1&b=2` becomes in the hands of a careless serialiser.
+# A careless serialiser turns `?a=1&b=2` into `?a=1&b;=2`.
 _STRAY_SEMICOLON = re.compile(r"&([A-Za-z0-9_]+);")
 _HTML_TYPES = frozenset(("", "text/html", "html", "application/xhtml+xml", "xhtml"))
 

@@ -16,7 +16,7 @@ from core.models import FeedEntry, FeedKind, ParsedFeed
 MAX_LISTED = 50_000
 """The protocol's own limit (sitemaps.org); a file beyond it is read as far as this."""
 NEWS_SAMPLE = 2_000
-"""A news sitemap has a news element among its first so many pages."""
+"""A news sitemap has a news element among this many first pages."""
 
 
 def parse_sitemap(root: etree._Element, names: ElementNames, url: str) -> ParsedFeed | None:

@@ -15,7 +15,7 @@ from lxml import etree
 from core.feeds.encoding import decode, xml_encoding
 from core.value_class import value_class
 
-# Errors that cost nothing: prefixes nobody declared, and text after the last tag.
+# Errors that lose nothing: undeclared prefixes, and text after the last tag.
 _HARMLESS = frozenset(
     ("ERR_DOCUMENT_END", "WAR_UNKNOWN_VERSION", "WAR_NS_URI", "WAR_NS_URI_RELATIVE", "WAR_LANG_VALUE")
 )

@@ -41,7 +41,7 @@ class EventSubject:
     categories: frozenset[str] = frozenset()
     domains: frozenset[str] = frozenset()
     is_known: bool = False
-    """Is its record still there?"""
+    """Whether its record is still there."""
     facts: Mapping[str, object] = field(default_factory=dict)
     """What a message says about it."""
 

@@ -92,7 +92,7 @@ def _body(event_type: str, milliseconds: float, data: Mapping[str, object]) -> s
     text = json.dumps(
         {"type": event_type, "timestamp": _iso(milliseconds), "data": data}, ensure_ascii=False, separators=(",", ":")
     )
-    return text.encode("utf-8", "replace").decode()  # a lone surrogate is no text
+    return text.encode("utf-8", "replace").decode()  # a lone surrogate cannot be encoded
 
 
 def _milliseconds(event_id: str) -> float:

@@ -58,7 +58,7 @@ class RecheckPolicy:
         return replace(self, base_seconds=seconds, max_seconds=max(self.max_seconds, seconds))
 
     def capped(self, seconds: float) -> RecheckPolicy:
-        """Return the same policy with at most so long between checks."""
+        """Return the same policy with at most this time between checks."""
         return replace(self, longest_seconds=seconds)
 
 

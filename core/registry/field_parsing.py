@@ -75,7 +75,7 @@ def sequence(value: object, key: str = "", damaged: Damaged = None) -> list[Any]
 
 
 def is_text(value: str) -> bool:
-    """Return whether it is valid text. Bytes that are no UTF-8 come out of Redis as lone surrogates."""
+    """Return whether it is valid text. Bytes that are not UTF-8 come out of Redis as lone surrogates."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -84,7 +84,7 @@ def is_text(value: str) -> bool:
 
 
 def text(value: object) -> str:
-    """Return valid text: bytes that are no UTF-8 become question marks, None becomes empty."""
+    """Return valid text: bytes that are not UTF-8 become question marks, None becomes empty."""
     read = str(value or "")
     return read if read.isascii() or is_text(read) else read.encode("utf-8", "replace").decode()
 

@@ -46,7 +46,7 @@ def minute_of(ts: float) -> int:
 
 
 def to_fields(values: Mapping[str, float]) -> dict[str, str]:
-    """Return values as they are stored: without those that nobody knows, whole numbers without a point."""
+    """Return values as they are stored: unknown ones left out, whole numbers without a point."""
     return {name: f"{values[name]:.3f}".rstrip("0").rstrip(".") for name in (*GAUGES, *COUNTERS) if name in values}
 
 
@@ -100,9 +100,9 @@ def gauge(entries: Sequence[HistoryEntry], at: Sequence[float], step: float, nam
 def rate(
     entries: Sequence[HistoryEntry], at: Sequence[float], step: float, names: Sequence[str], per_seconds: float
 ) -> Points:
-    """Return how fast counters grew together up to each step, in so many seconds; None where nothing is known.
+    """Return how fast counters grew together up to each step, in `per_seconds`; None where nothing is known.
 
-    After a time in which nobody recorded it is the mean of that time.
+    After a gap in the records it is the mean of the gap.
     """
     points: list[float | None] = []
     before: HistoryEntry | None = None
@@ -114,7 +114,7 @@ def rate(
 
 
 def _speed(before: HistoryEntry, after: HistoryEntry, names: Sequence[str], per_seconds: float) -> float | None:
-    """Return the growth in so many seconds; None: the counters began anew meanwhile."""
+    """Return the growth in `per_seconds`; None: the counters were reset meanwhile."""
     grown = [after.values.get(name, 0.0) - before.values.get(name, 0.0) for name in names]
     return None if min(grown) < 0 else sum(grown) * per_seconds / (after.ts - before.ts)
 

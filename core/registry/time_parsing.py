@@ -16,7 +16,7 @@ _DATE_CHARS = len("2026-01-31")
 
 
 class InvalidDuration(FreshetError):
-    """A text is no length of time."""
+    """A text is not a length of time."""
 
 
 def parse_duration(text: str) -> float:
@@ -28,7 +28,7 @@ def parse_duration(text: str) -> float:
 
 
 class InvalidMoment(FreshetError):
-    """A text is no point in time."""
+    """A text is not a point in time."""
 
 
 def parse_moment(text: str, now: float, *, is_end: bool = False) -> float:

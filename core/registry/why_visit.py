@@ -25,7 +25,7 @@ _PROOFS = {
 }
 _RETRY = "python -m scripts.reindex --force {name} tries it again."
 LATE_SECONDS = 900.0
-"""What has waited for so long may wait for a process that does not run."""
+"""After this wait the reason may be a process that is not running."""
 _ARE_THEY_RUNNING = "If nothing happens, its process may not be running:"
 ARTICLE_ENDED = "The article's TTL ended."
 

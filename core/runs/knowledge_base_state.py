@@ -21,7 +21,7 @@ class StateSection(BaseModel):
 
 
 class JobState(StateSection):
-    """The newest run of the knowledge base that is no part of another."""
+    """The newest run of the knowledge base that is not part of another."""
 
     status: str = "pending"
     """That of the run: queued, running, pausing, paused, cancelling, cancelled, succeeded, partial, failed or

@@ -168,7 +168,7 @@ def _list(old: JsonObject, name: str) -> Sequence[object]:
 
 
 def _time(value: object, to_utc: ToUtc) -> str | None:
-    """Return an ISO 8601 time in UTC; None for what is no time."""
+    """Return an ISO 8601 time in UTC; None if it cannot be read."""
     try:
         read = datetime.fromisoformat(str(value))
         at = to_utc(read) if read.tzinfo is None else read.astimezone(UTC)

@@ -19,10 +19,10 @@ from core.value_class import value_class
 COUNTERS = ("discovered", "visited", "changed", "unchanged", "gone", "failed", "excluded")
 """Counters of a run that visits items; `visited = changed + unchanged + gone + failed + excluded`."""
 SILENT_SECONDS = 90.0
-"""A run without a heartbeat for so long was interrupted; a worker of it, too."""
+"""A run, or a worker of it, without a heartbeat for this long was interrupted."""
 REFRESH_SECONDS = 3600.0
-"""How long a refresh takes in what becomes due; what comes later is for the next one. So it ends, also where something
-is always due."""
+"""How long a refresh takes in what becomes due; what comes later is for the next one. So it ends even where
+something is always due."""
 CHECK = "check"
 """Mode of a doctor's run that only looks."""
 Word = TypeVar("Word", bound=StrEnum)

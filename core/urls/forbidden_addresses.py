@@ -50,7 +50,7 @@ _ISATAP = (0x00005EFE, 0x02005EFE)
 
 @lru_cache(maxsize=4096)
 def is_forbidden(ip: str) -> bool:
-    """Would a connection to this address reach anything but the public internet? True for what is no address."""
+    """Return whether a connection to this address would leave the public internet; True if it is not an address."""
     try:
         address = ip_address(ip.partition("%")[0])
     except ValueError:

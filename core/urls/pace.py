@@ -94,7 +94,7 @@ class HostPace:
 
     @property
     def is_unlimited(self) -> bool:
-        """Need nobody stand in line?"""
+        """Whether requests need not wait in line."""
         return self.parallel is None and not self.gap_seconds
 
     def with_crawl_delay(self, seconds: float) -> HostPace:

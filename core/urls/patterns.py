@@ -37,7 +37,7 @@ _PathGlob = tuple[str, ...]
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether this is a name that nobody expects to be read: `.git`, `.venv`, `node_modules`."""
+    """Return whether files of this name are not read unless asked for: `.git`, `.venv`, `node_modules`."""
     return name.startswith(".") or name in NOISE
 
 
@@ -52,7 +52,7 @@ class PathPatterns:
         self._spelt = tuple(part for glob in self._included for part in glob if not _WILD.match(part))
 
     def matches(self, path: str) -> bool:
-        """Is this file wanted? Exclude wins; without any include every file is."""
+        """Return whether this file is wanted. Exclude wins; without any include every file is."""
         names = path.split("/")
         if any(_matches(glob, names) for glob in self._excluded):
             return False

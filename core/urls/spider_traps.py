@@ -121,5 +121,5 @@ def query_variants(url: str) -> str:
 
 
 def too_many_variants(count: int) -> bool:
-    """Return whether so many different queries on one `query_variants` key are too many."""
+    """Return whether this many different queries on one `query_variants` key are too many."""
     return count > MAX_VARIANTS

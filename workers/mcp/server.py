@@ -115,7 +115,7 @@ def _sentence(error: Exception, place: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text that can be sent; bytes in the store that are no UTF-8 become question marks."""
+    """Return a text that can be sent; bytes in the store that are not UTF-8 become question marks."""
     return text.encode(errors="replace").decode()
 
 

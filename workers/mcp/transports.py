@@ -40,7 +40,7 @@ async def serve_stdio(server: Server[Any]) -> None:
 
 
 async def _stdin_lines() -> AsyncIterator[str]:
-    """Yield lines of standard input; a thread that nobody waits for reads them, so that a signal ends the process."""
+    """Yield lines of standard input; a daemon thread reads them, so that a signal ends the process."""
     loop, chunks = asyncio.get_running_loop(), asyncio.Queue[bytes]()
 
     def read() -> None:

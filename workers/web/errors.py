@@ -27,7 +27,7 @@ log = logging.getLogger("web")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ErrorPage = Callable[[web.Request, "ApiError"], Awaitable[web.Response]]
 ERROR_PAGE: web.AppKey[ErrorPage] = web.AppKey("error_page")
-"""How people are told; programs get JSON."""
+"""Renders an error for people; programs get JSON."""
 RETRY_SECONDS = 5
 _CODES = {
     400: ("bad_request", ""),
@@ -85,7 +85,7 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
 
 
 def wants_page(request: web.Request) -> bool:
-    """Return whether a person asks, by a browser. The API answers in JSON whoever asks."""
+    """Return whether a browser asks for a page. The API always answers in JSON."""
     is_api = request.path.startswith(("/api/", "/v2/"))
     return not is_api and "text/html" in request.headers.get("Accept", "")
 

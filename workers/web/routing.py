@@ -200,7 +200,7 @@ def _bound(route: Route[Any]) -> Callable[[web.Request], Awaitable[web.StreamRes
 
 
 def encoded(answer: BaseModel) -> bytes:
-    """Return an answer as JSON; bytes in the store that are no UTF-8 become question marks."""
+    """Return an answer as JSON; bytes in the store that are not UTF-8 become question marks."""
     try:
         return answer.model_dump_json(by_alias=True).encode()
     except PydanticSerializationError:

@@ -95,7 +95,7 @@ class ServiceOpener:
                 await cancel_and_wait(opening, moving)
 
     async def _until_moved(self, url: str) -> None:
-        while self._services or connect.url_of(self._settings) == url:  # noqa: ASYNC110 - a file tells nobody
+        while self._services or connect.url_of(self._settings) == url:  # noqa: ASYNC110 - a file sends no notice
             await asyncio.sleep(MOVED_SECONDS)
 
     async def _open(self, opened: asyncio.Event) -> None:

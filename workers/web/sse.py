@@ -53,8 +53,8 @@ class EventWriter:
 
 @asynccontextmanager
 async def event_response(request: web.Request) -> AsyncIterator[tuple[EventSourceResponse, EventWriter]]:
-    """Open the response; a client that leaves is no error."""
-    # Our own heartbeats: the library's run beside the handler, which would not notice that nobody listens.
+    """Open the response; a client that leaves is not an error."""
+    # Our own heartbeats: the library's run beside the handler, which would not notice that the client has gone.
     opening = sse_response(request, allow_all_methods=True, sep="\n", ping_interval=_NEVER, send_timeout=SEND_SECONDS)
     async with opening as response:
         try:

@@ -25,7 +25,7 @@ from core.store.key_families import key_families
 
 MOST_SKEW_SECONDS = 5.0
 CONFIRM_SECONDS = 0.5
-"""A worker that is in the middle of something has ended it then; what is still wrong is."""
+"""By then a worker in the middle of a commit has finished it; what is still wrong really is."""
 MOST_UNKNOWN = 5
 CURSOR_FIELD = "audit"
 SLICE_KEYS = 1_000

@@ -68,7 +68,7 @@ async def check_as_run(
         healable = counts().get("healable", counts()["found"])
         advice = "; `python -m scripts.doctor --fix` heals it" if healable else ""
         _end(worker, RunStatus.SUCCEEDED, "{checked} names checked: {found} wrong".format(**counts()) + advice)
-        with contextlib.suppress(RedisError):  # what was seen is told all the same
+        with contextlib.suppress(RedisError):  # the findings are reported all the same
             await stack.aclose()
 
 

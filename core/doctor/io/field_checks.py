@@ -113,7 +113,7 @@ class FieldChecks:
             elif problem is Problem.CREDENTIALS:
                 await self._cut_secrets_out(name)
             else:
-                with contextlib.suppress(DomainFileError):  # nobody knows it any more: it was quarantined, and named
+                with contextlib.suppress(DomainFileError):  # the record is gone: it was quarantined and reported
                     await self._sources.read(self._families["source"].id_in(name))
 
     async def _cut_secrets_out(self, name: str) -> None:

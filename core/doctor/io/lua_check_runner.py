@@ -22,7 +22,7 @@ from core.store.quarantine import QUARANTINE_SECONDS
 AT_ONCE = 500
 DAY_SECONDS = 86_400
 SLACK_SECONDS = 600.0
-"""What is pruned by a worker may be over for so long before it counts as forgotten."""
+"""How long an entry that a worker prunes may be past its time before it is reported."""
 LONGEST_LEASE_SECONDS = 1_800.0
 LONGEST_WAIT_SECONDS = 40 * DAY_SECONDS
 

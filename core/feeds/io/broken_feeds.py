@@ -40,7 +40,7 @@ class BrokenFeeds:
         self._keys = keys
 
     async def since(self, count: int | None = None) -> dict[str, float]:
-        """Return the ids of so many, or of all, with since when, those that broke last first."""
+        """Return ids with the time since when they are broken, latest first: at most `count`, or all."""
         last = -1 if count is None else count - 1
         rows = await self._client.zrange(self._keys.feeds_broken, 0, last, desc=True, withscores=True)
         return {fid: float(at) for fid, at in cast(list[tuple[str, float]], rows)} if count != 0 else {}

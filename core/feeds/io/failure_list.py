@@ -52,13 +52,13 @@ class FailurePage:
     """Some failures, newest first, and how all that were looked at are spread."""
 
     total: int
-    """All that are remembered, also those that nobody looked at."""
+    """All that are remembered, including those that were not looked at."""
     looked_at: int
     codes: tuple[tuple[str, int], ...]
     hosts: tuple[tuple[str, int], ...]
     """Those with most failures."""
     matching: int
-    """Of those that were looked at, how many pass the filter."""
+    """How many of those that were looked at pass the filter."""
     failures: tuple[FailedEntry, ...]
 
 

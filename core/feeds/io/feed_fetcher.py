@@ -64,7 +64,7 @@ class FeedFetcher:
             case ResponseKind.MISSING | ResponseKind.GONE:
                 return Missing(fetched.status)
         refused = outcomes.refusal(fetched, now)
-        assert refused is not None  # a 304 nobody asked for, or no status of a feed
+        assert refused is not None  # a 304 without validators, or a status that no feed has
         return Broken(refused)
 
     async def _parse(self, state: FeedState, fetched: Fetched, now: float) -> PollResult:

@@ -36,7 +36,7 @@ class LeasedFeed:
     taken: int = 1
     """How many times it was leased since its last commit, this one included."""
     categories: tuple[str, ...] = ()
-    """Those that list it, now that nobody else may change that."""
+    """The categories that list it, read under the lease."""
     is_poll_due: bool = True
     """False: only the last-seen times of its links are to be renewed before its next poll."""
 
@@ -100,7 +100,7 @@ class FeedStore:
         return float(first[0][1]) if first else None
 
     async def remove(self, fids: Sequence[str]) -> None:
-        """Remove feeds that nobody subscribes to any more, with their state."""
+        """Remove feeds without a subscription, with their state."""
         for start in range(0, len(fids), CHUNK):
             part = fids[start : start + CHUNK]
             async with self._client.pipeline(transaction=True) as pipe:
@@ -123,7 +123,7 @@ class FeedStore:
         acquired = await self._leases.acquire(f"feed_{fid}")
         if acquired is None:
             return LeasedElsewhere()
-        # Read after the lease: whoever had it before us may just have rescheduled it.
+        # Read after the lease: its previous holder may just have rescheduled the feed.
         pipe = self._client.pipeline(transaction=False)
         pipe.zscore(self._keys.feeds_due, fid)
         pipe.hgetall(self._keys.feed(fid))

@@ -122,7 +122,7 @@ class LinkStore:
     # ── ageing ──
 
     async def prune(self, category: str, now: float) -> int:
-        """Remove links whose TTL has passed; give a last-seen time to those that someone added by hand."""
+        """Remove links whose TTL has passed; give a last-seen time to those added by hand."""
         members, seen = self._keys.category_links(category), self._keys.category_links_seen(category)
         return await self._prune(members, seen, now, self._ttls.link)
 

@@ -52,7 +52,7 @@ async def choose_feeds(subscriptions: Subscriptions, *, url: str = "", category:
 async def make_due(store: FeedStore, urls: Sequence[str], now: float, *, force: bool = False) -> list[PollReport]:
     """Make feeds due at once, and return those that are not: a server asked for a pause.
 
-    With `force` their next poll sends no validators and reads the body also if it is the same.
+    With `force` their next poll sends no validators and reads the body even if it is the same.
     """
     waiting = [
         PollReport(state.url, PollEnd.WAITS, reason=state.next_poll_reason, wait_seconds=state.next_poll_ts - now)
@@ -71,7 +71,7 @@ async def poll_now(
     force: bool = False,
     watch: Callable[[PollReport], None] = lambda report: None,
 ) -> list[PollReport]:
-    """Poll these feeds in this process and return how each poll ended; `watch` is told at once."""
+    """Poll these feeds in this process and return how each poll ended; `watch` is called after each."""
     await require_unpaused(context.client, context.keys)
     reports: list[PollReport] = []
 

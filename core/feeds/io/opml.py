@@ -22,11 +22,11 @@ class OpmlImport(NamedTuple):
     added: int
     removed: int
     refused: tuple[str, ...]
-    """Entries whose address is no http(s) URL."""
+    """Entries whose address is not an http(s) URL."""
 
 
 async def import_opml(subscriptions: Subscriptions, body: bytes, *, origin: str = "") -> OpmlImport:
-    """Subscribe to the feeds of an OPML document; what is no http(s) URL is left out. Raises FeedFileError.
+    """Subscribe to the feeds of an OPML document; entries that are not http(s) URLs are left out. Raises FeedFileError.
 
     With an `origin`, a name for the document, a later import of the same name removes what it no longer has.
     """

@@ -54,7 +54,7 @@ class PollCycle:
     network: NetworkHealth = field(default_factory=NetworkHealth)
     counts: Counter[str] = field(default_factory=Counter)
     watch: Callable[[PollReport], None] = lambda report: None
-    """Is told how each poll ended."""
+    """Called with the end of each poll."""
     should_stop: Callable[[], bool] = lambda: False
     """Tells whether no other feed is to be begun."""
     _unreached: list[tuple[LeasedFeed, Broken]] = field(default_factory=list)

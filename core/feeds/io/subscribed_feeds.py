@@ -58,7 +58,7 @@ class SubscribedFeeds:
         return [self._url_by_id[fid] for fid in fids if fid in self._url_by_id]
 
     async def _schedule(self) -> None:
-        """Add what the schedule lacks, and remove what nobody subscribes to; once for what was read."""
+        """Add subscribed feeds to the schedule and remove the others; once for what was read."""
         if self._is_scheduled:
             return
         await self._store.add_to_schedule(self.categories)

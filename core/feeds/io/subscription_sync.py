@@ -86,7 +86,7 @@ class SubscriptionSync:
             return
         for category in sample:
             await self._changes().remove(category)
-        await self._subscriptions.forget_origin(SAMPLE_ORIGIN)  # also after a crash in the lines above
+        await self._subscriptions.forget_origin(SAMPLE_ORIGIN)  # even after a crash in the lines above
         if sample:
             log.info("👋 You have feeds of your own: the sample and its data are gone")
 

@@ -47,7 +47,7 @@ class Subscriptions:
         return [name for name, is_there in zip(names, has_feeds, strict=True) if is_there]
 
     async def find_categories(self) -> None:
-        """Add categories that someone made by hand with SADD, or that a late worker has just filled again."""
+        """Add categories made by hand with SADD, or filled again by a late worker."""
         keys = self._keys
         for family in (keys.feeds, keys.category_links, keys.articles_by_category):
             async for sets in scanning.keys(self._client, keys.pattern(family), kind="SET"):
@@ -77,7 +77,7 @@ class Subscriptions:
         return feeds
 
     async def by_id(self, fid: str) -> tuple[str, list[str]] | None:
-        """Return the URL of a feed and its categories; None if nobody subscribes to it."""
+        """Return the URL of a feed and its categories; None if there is no subscription."""
         named = str(await self._client.hget(self._keys.feed(fid), "categories") or "").split(",")
         names = await self.categories()
         for some in (named, names):  # the feed itself knows where to look, unless it was not polled yet or has moved
@@ -140,7 +140,7 @@ class Subscriptions:
         A feed that was there before is not the file's, so the file never removes it.
         """
         remembered = self._keys.feeds_imported(origin)
-        # A URL has no blank in it; a category made by hand may.
+        # A URL has no space in it; a category made by hand may.
         pairs = (line.rpartition(" ") for line in texts(await self._client.smembers(remembered)))
         ours = {(category, url) for category, _, url in pairs}
         there = {(category, url) for category, urls in (await self.by_category()).items() for url in urls}

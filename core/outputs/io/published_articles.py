@@ -107,7 +107,7 @@ class PublishedArticles:
 
 
 def _pages(query: Query, limit: int) -> Iterator[Query]:
-    """Yield the query for each page of results that is needed for so many."""
+    """Yield the queries whose pages together have `limit` results."""
     per_page = min(limit, MOST_PER_PAGE)
     for number in range(1, -(-limit // per_page) + 1):
         yield replace(query, page=number, per_page=per_page)

@@ -58,7 +58,7 @@ class FillResult:
     """Webhooks whose queue may have got something."""
     has_more: bool = False
     last_id: str = ""
-    """The end of the stream; empty: nobody had to look."""
+    """The end of the stream; empty: it was not needed."""
 
 
 class WebhookFiller:
@@ -91,7 +91,7 @@ class WebhookFiller:
             last_id = window.last_id
             written = await self._fill_group(readers, window, now)
             filled |= written
-            # The sender waits for the end of a replay: it is told at once.
+            # The sender waits for the end of a replay, so it is woken at once.
             is_ready = len(window.events) >= BATCH_EVENTS or any(reader.field == REPLAY for reader in readers)
             has_more = has_more or (bool(written) and is_ready)
         return FillResult(frozenset(filled), has_more, last_id)

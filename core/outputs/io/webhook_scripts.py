@@ -30,7 +30,7 @@ return 1
 # KEYS[1] webhook, KEYS[2] queue, KEYS[3] list of all · ARGV[1] id, ARGV[2] the field that says how far was read,
 # ARGV[3] what it must hold, ARGV[4] a JSON list of messages (event, type, body), ARGV[5] a JSON list of fields and
 # values to set, ARGV[6] how many messages may wait.
-# 1 = written, 0 = someone else has read on or it is gone, -1 = the queue is full.
+# 1 = written, 0 = another process has read on or the webhook is gone, -1 = the queue is full.
 FILL = f"""{_CHANGED}
 if redis.call('HGET', KEYS[1], ARGV[2]) ~= ARGV[3] then return 0 end
 local messages = cjson.decode(ARGV[4])

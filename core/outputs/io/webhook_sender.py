@@ -57,7 +57,7 @@ class QueuedMessage:
 
 
 async def send(fetcher: Fetcher, webhook: Webhook, message: Message, now: float) -> Attempt | Deferred:
-    """Make one attempt; `Deferred` if our own proxy is at fault, which is no attempt at all."""
+    """Make one attempt; `Deferred` if our own proxy is at fault, which does not count as an attempt."""
     headers = webhook_message.headers(webhook.id, message, webhook.secrets_at(now), now)
     answer = await fetcher.post(webhook.url, message.body.encode(), headers)
     if isinstance(answer, Deferred):

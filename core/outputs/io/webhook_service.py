@@ -32,7 +32,7 @@ WAIT_MS = 1_000
 GATHER_SECONDS = 0.05
 """Events that come within this time are queued together."""
 LOOK_SECONDS = 30.0
-"""A sender looks for itself after so long, whatever it was told."""
+"""A sender checks its queue after this long even without a wake-up."""
 
 
 @dataclass(eq=False, slots=True)

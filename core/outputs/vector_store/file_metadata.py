@@ -16,7 +16,7 @@ STANDARD_FIELDS = (
     *("filename", "file_type", "file_size", "last_modified_utc", "last_modified_timestamp"),
     *("embedded_utc", "source_id", "source_type"),
 )
-"""In the order in which they are written. Any other field of an entry is somebody's own, and is kept."""
+"""In the order in which they are written. Other fields of an entry were added by users and are kept."""
 _NUMBERS = frozenset(("sharepoint_listitem_id", "file_size", "last_modified_timestamp"))
 _OF_THE_LISTING = ("url", "raw_url", "server_relative_url")
 

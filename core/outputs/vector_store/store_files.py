@@ -59,7 +59,7 @@ class UploadResult:
     uploaded_ts: float = 0.0
     error: str = ""
     is_final: bool = False
-    """Would the store refuse the same bytes again? Otherwise the next run may have more luck."""
+    """Would the store refuse the same bytes again? Otherwise the next run tries again."""
 
 
 @value_class

@@ -51,7 +51,7 @@ class ArticleEnd:
             await leases.release_many([one.lease for one in leased], unlocked)
 
     def expected(self, item: Item) -> tuple[str, ...]:
-        """Return what the record must still say for the commit: nobody has listed or embedded the item since."""
+        """Return what the record must still say at the commit: it was not listed or embedded since."""
         key = self._keys.item(item.id)
         same = (*self._items.expected(item, item.generation), key, "contentHash", item.content_hash)
         return (*same, key, "indexedHash", item.indexed_hash) if item.indexed_hash else same

@@ -23,7 +23,7 @@ MOST_ARTICLES = 1_000
 MOST_READ = 20_000
 """Articles that are read for one page. Where a filter passes few of them, the page is short and its cursor goes on."""
 SEEN_PER_READ = 10
-"""To see whether an article is in a category costs a tenth of reading it."""
+"""Checking whether an article is in a category costs a tenth of reading it."""
 MOST_SORTED = 5_000
 """Articles of a category that are sorted here, rather than looked for in the index of all articles."""
 _AT_ONCE = 1_000
@@ -64,7 +64,7 @@ class ArticleSummary:
     image: str
     host: str
     feed: str
-    """The feed that listed it first; empty if somebody added the link."""
+    """The feed that listed it first; empty if the link was added by hand."""
     category: str
     categories: tuple[str, ...]
     language: str

@@ -36,7 +36,7 @@ RUN_HOLD_SECONDS = 1.5 * LEASE_SECONDS
 # that are paused, and until when these are held back.
 # Returns the ids, oldest first; a resend gets the same.
 # If one host fills all that was looked at, the skipped items go to the end of the line, in their order: otherwise
-# nobody behind them would be seen before that host is done.
+# no other host would have a turn before that one is done.
 _PICK = """
 local call = redis.call
 local before = call('GET', KEYS[2])
@@ -209,7 +209,7 @@ class DueItems:
         return cast(list[str], await self._client.eval(_PICK, len(keys), *keys, *map(str, words)))
 
     async def hold(self, source: str, item_ids: Sequence[str], until: float) -> None:
-        """Hold back items that a pass still works on: nobody else picks them before that time."""
+        """Hold back items that a pass still works on: no other pass picks them before that time."""
         for start in range(0, len(item_ids), HOLD_AT_ONCE):
             some = item_ids[start : start + HOLD_AT_ONCE]
             await self._client.zadd(self._keys.due(source), dict.fromkeys(some, until), xx=True, gt=True)

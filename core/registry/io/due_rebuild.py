@@ -73,7 +73,7 @@ class DueRebuild:
         should_stop: Callable[[], bool] = lambda: False,
         watch: Callable[[DueCounts], object] = lambda counts: None,
     ) -> DueCounts:
-        """Go through all sources; `watch` is told after each batch."""
+        """Go through all sources; `watch` is called after each batch."""
         named = sorted(texts(await self._client.smembers(self._keys.sources)))
         for sid in (ARTICLES_SOURCE, URLS_SOURCE, *named):
             for key in (self._keys.refs(sid), self._keys.due(sid)):  # what is due and not listed goes too

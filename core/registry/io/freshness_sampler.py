@@ -17,7 +17,7 @@ from core.registry.record import MAY_HAVE_TEXT, Status
 from core.store.connect import Client
 
 FIRST_ITEMS = 250
-"""Of a process that was not asked before, or not for long."""
+"""How many items are sampled by a process that was not asked before, or not for a long time."""
 MORE_ITEMS = 25
 KEPT_ITEMS = 400
 KEPT_SECONDS = 600.0
@@ -69,5 +69,5 @@ class FreshnessSampler:
                 changed_ts = field_parsing.timestamp(fields["changedTs"])
                 record = SampledRecord(proof.verified_ts, proof.checked_ts, changed_ts, has_failed)
                 self._records.append((now, str(item_id), record))
-        # In a small store an item is sampled again and again: the last time counts.
+        # In a small store an item is sampled repeatedly: its last sample counts.
         return summarise(list({item_id: record for _, item_id, record in self._records}.values()), now)

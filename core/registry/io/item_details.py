@@ -21,7 +21,7 @@ SHOWN_CHARS = 400
 MOST_SAME = 50
 """Articles with the same text that are named."""
 HIDDEN_FIELDS = frozenset({"fileSignature", "forcedBy"})
-"""Fields of a record that are nobody's business."""
+"""Internal fields of a record, which are not shown."""
 
 
 @value_class

@@ -114,7 +114,7 @@ class ItemForgetter:
             await self._end_run(sid)
 
     async def _end_run(self, sid: str) -> None:
-        """End the run of a source that is gone: nobody could go on with it."""
+        """End the run of a source that is gone: it could not be continued."""
         runs, now = RunStore(self.client, self.keys), await connect.now(self.client)
         if run := await runs.open_run(source_scope(sid), now):
             await runs.finish(run, RunStatus.CANCELLED, now, {"message": "Its source was removed."})
@@ -137,7 +137,7 @@ class ItemForgetter:
         return seen
 
     async def _tombstones_of(self, sid: str) -> None:
-        """Remove items that the source unlisted before and that nobody has listed since."""
+        """Remove items that the source unlisted before and that no source has listed since."""
         for status in PURGED:
             tombstones: dict[str, RemovableItem] = {}
             async for names in scanning.set_members(self.client, self.keys.status(str(status)), SCAN):
@@ -170,7 +170,7 @@ class ItemForgetter:
                 await self.leases.release(taken[0])
 
     async def leased(self, item_ids: Sequence[str]) -> AsyncIterator[LeasedItem]:
-        """Yield each of the items as soon as nobody else visits it."""
+        """Yield each item as soon as no worker visits it."""
         left, waited = list(item_ids), 0.0
         while left:
             now = await connect.now(self.client)

@@ -228,7 +228,7 @@ class ItemStore:
         return commands
 
     def unlocked(self, item: Item) -> Command:
-        """The command that says in the record that nobody visits the item."""
+        """Return the command that clears the record's note of a visit."""
         return ("HSET", self._keys.item(item.id), "lockedUntil", "")
 
     def retire(self, item: Item) -> list[Command]:

@@ -59,7 +59,7 @@ class LinkFanout:
         return len(self._batches)
 
     async def here(self, is_over: Callable[[], bool]) -> AsyncIterator[Links]:
-        """Yield the links to visit here, until all jobs are done by somebody or the time is over."""
+        """Yield the links to visit here, until all jobs are done or the time is over."""
         if self._kept:
             yield self._kept
         taken = []
@@ -83,7 +83,7 @@ class LinkFanout:
         self.elsewhere += _urls(taken)
 
     async def close(self) -> None:
-        """Close the connections; jobs that nobody has taken yet stay where they are."""
+        """Close the connections; jobs that were not taken stay in the queue."""
         await asyncio.to_thread(self._queues.close)
 
     async def _take_back(self, batch: LinkBatch) -> bool:

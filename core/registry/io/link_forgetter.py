@@ -139,7 +139,7 @@ class LinkForgetter:
         return [] if self._dry_run else await self._items.remover.articles(uids, content_hashes)
 
     async def _aliases(self) -> AsyncIterator[tuple[str, str]]:
-        """Yield all aliases with their targets. There is no index of them: this scans all keys, on request only."""
+        """Yield all aliases with their targets. They have no index: this scans all keys, on request only."""
         start = len(self._keys.alias(""))
         async for names in scanning.keys(self._client, self._keys.pattern(self._keys.alias)):
             for key, target in zip(names, await self._client.mget(names), strict=True):

@@ -34,7 +34,7 @@ class PossibleLoss:
 
     texts: int = 0
     empty: int = 0
-    """Items without a text: links that never worked, aliases. They are no loss."""
+    """Items without a text: links that never worked, aliases. They do not count as a loss."""
 
     def __add__(self, other: PossibleLoss) -> PossibleLoss:
         return PossibleLoss(self.texts + other.texts, self.empty + other.empty)

@@ -46,7 +46,7 @@ class PausedItems:
 
 
 def waiting_for(items: int, domains: Sequence[str]) -> str:
-    """Return that so many items wait for these domains."""
+    """Return the sentence that this many items wait for these domains."""
     is_one = len(domains) == 1
     return f"{_wait(items)}: the domain{'' if is_one else 's'} {', '.join(domains)} {'is' if is_one else 'are'} paused"
 

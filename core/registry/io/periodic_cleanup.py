@@ -172,7 +172,7 @@ class Pruner:
         await self._client.zremrangebyscore(self._keys.failures, "-inf", now - self._ttls.attempted)
 
     async def drop_stale_stamps(self, category: str) -> None:
-        """Drop stamps whose link someone removed by hand, from a sample; they would hide a link added again."""
+        """Drop stamps whose link was removed by hand, from a sample; they would hide a link added again."""
         stamps = self._keys.category_links_seen(category)
         sample = texts(await self._client.zrandmember(stamps, SAMPLE) or [])
         members = await self._client.smismember(self._keys.category_links(category), sample) if sample else []

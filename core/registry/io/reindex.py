@@ -262,7 +262,7 @@ class Reindexer:
 
 def send_jobs(settings: Settings, marked: MarkedDue) -> int:
     """Send jobs for the first items; return how many. Raises RedisError or OSError where the queue is not there."""
-    from core.runtime.job_queues import JobQueues  # here: whoever only marks items needs no RQ
+    from core.runtime.job_queues import JobQueues  # here: marking items needs no RQ
 
     batch, sent = settings.refresh_batch_items, 0
     queues = JobQueues(settings)

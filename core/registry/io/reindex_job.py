@@ -31,7 +31,7 @@ class StartedReindex:
     """None: there is no item of these names."""
     item_ids: Sequence[str]
     unknown: Sequence[str]
-    """Names that nobody knows."""
+    """Names that are not known."""
 
 
 async def start_reindex(context: Context, names: Sequence[str], *, force: bool) -> StartedReindex:

@@ -117,7 +117,7 @@ async def ask_robots(client: Client, keys: Keys, settings: Settings, url: str) -
     fetch_settings = allowing_sample(settings)
     if isinstance(Guard.of(fetch_settings).target(url), Failed):
         return
-    # Imported here: with the HTTP client the start of a command that asks nobody would take twice as long.
+    # Imported here: the HTTP client would double the start of a command that sends no request.
     from core.net.fetcher import Fetcher
 
     async with Fetcher(fetch_settings, client, keys, exempt=sample.hosts(settings)) as fetcher:

@@ -58,11 +58,11 @@ class RunWorker:
         self.is_job = False
         """Is it a refresh job? Such a job may help a crawl that another worker lists and ends."""
         self.is_waiting = False
-        """Does everything that it does wait for the end of a pause?"""
+        """Whether all of its work waits for the end of a pause."""
         self.is_shared = False
         """Do others work on it in the same way? Then the last one ends it."""
         self.is_done = False
-        """Is nothing left to do, also if a pause is asked for now?"""
+        """Whether nothing is left to do, even if a pause is asked for now."""
         self.left_as = RunStatus.INTERRUPTED
         """What the run is when it is left before its end and nobody else works on it."""
         self.end = RunStatus.SUCCEEDED

@@ -45,7 +45,7 @@ class StateFollower:
         return ("EVAL", state_scripts.FOLLOW, len(keys), *keys, packed_json(ask).decode())
 
     async def follow(self, run: Run, now: float) -> None:
-        """Copy a run into the job section of its knowledge base, if it has one and is no part of another run."""
+        """Copy a run into the job section of its knowledge base, if it has one and is not part of another run."""
         if is_followed(run):
             await self._client.execute_command(*self.followed(run, now))
 
@@ -77,7 +77,7 @@ class StateFollower:
 
 
 def is_followed(run: Run) -> bool:
-    """Return whether a run is the job of a knowledge base: it works for one, and is no part of another run."""
+    """Return whether a run is the job of a knowledge base: it works for one, and is not part of another run."""
     return bool(run.domain) and not run.parent
 
 

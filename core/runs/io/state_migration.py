@@ -169,7 +169,7 @@ class StateMigration:
         return result
 
     async def _queue(self, kb_id: str, now: float) -> list[str]:
-        """Return the addresses of all that is queued; a knowledge base that is no domain here has none."""
+        """Return the addresses of all that is queued; a knowledge base that is not a domain here has none."""
         domain = await self._domains.read(kb_id)
         sources = domain.sources if domain else ()
         return [url for sid in sources for url in await self._due.addresses(sid, now + RUN_HOLD_SECONDS)]

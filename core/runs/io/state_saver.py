@@ -64,7 +64,7 @@ class StateSaver:
         return state
 
     async def save_step(self, run: Run, now: float, what: str) -> None:
-        """Save after a step of a run; at the end of one that is no part of another it is told."""
+        """Save after a step of a run; at the end of one that is not part of another it is logged."""
         if run.domain and what in SAVED_STEPS:
             is_end = what in PHASE_ENDS and not run.parent
             await self.save_crawl(run.domain, now, ended=run.id if is_end else "")

@@ -89,7 +89,7 @@ async def crawl_source(
 async def _stay(
     worker: RunWorker, should_stop: Callable[[], bool], on_wait: Callable[[bool], Awaitable[None]] | None
 ) -> None:
-    """Wait for the end of a pause; whatever ends the wait, nobody waits any more."""
+    """Wait for the end of a pause; however the wait ends, `on_wait` is told."""
     if on_wait:
         await on_wait(True)
     try:
@@ -137,7 +137,7 @@ async def _open_worker(
 async def _acquire(
     context: Context, clock: ServerClock, sid: str, should_stop: Callable[[], bool], *, stays: bool
 ) -> Lease | None:
-    """Take the lease without which nobody lists this source; None: someone is at work, and we need not wait."""
+    """Take the lease for listing this source; None: another worker has it, and we need not wait."""
     has_logged = False
     while True:
         taken = await context.leases.acquire(f"source_{sid}")

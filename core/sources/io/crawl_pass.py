@@ -215,7 +215,7 @@ class CrawlPass:
             refusal = await self._remove_orphans()
         elif end and end.is_complete:
             refusal = await self.unlister.unlist_unseen(self.began, self.steps.dead_leases)
-        if not self.should_stop():  # else whoever continues the run goes on from here
+        if not self.should_stop():  # else the run is continued from here
             await self._finish_listing(end.memory if end and not refusal else None)
 
     async def _finish_listing(self, memory: Mapping[str, str] | None = None) -> None:
@@ -225,7 +225,7 @@ class CrawlPass:
         await self.context.sources.finish_listing(self.sid, memory, describe_end(self.end), now, next_at)
 
     async def _count_untouched(self) -> None:
-        """Count as visited and unchanged what the listing proved to be as it was, though nobody opened it."""
+        """Count items as visited and unchanged that the listing proved to be so, without a visit."""
         is_same = self.end is not None and self.end.reason == UNCHANGED
         is_proved = is_same or (self.end is not None and self.end.is_complete)
         fields = await self.context.runs.fields(self.joined.id)
@@ -265,7 +265,7 @@ class CrawlPass:
     # ── report ──
 
     async def _counts(self) -> dict[str, int]:
-        """Return the counters of the run, whoever counted."""
+        """Return the counters of the run, of all its workers."""
         run = await self.context.runs.require(self.joined.id, self.clock.now())
         return dict.fromkeys(COUNTERS, 0) | dict(run.counts)
 

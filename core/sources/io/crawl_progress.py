@@ -86,7 +86,7 @@ class CrawlProgress:
 
 
 def waiting_reason(pace: DomainPace | None, done: int, left: int, spent_seconds: float) -> str:
-    """Return why a run takes its time and how long it will, for people; empty where nobody makes it wait."""
+    """Return why a run takes its time and how long it will, for people; empty if nothing makes it wait."""
     if pace is None or not left:
         return ""
     if pace.closed_seconds > 0:

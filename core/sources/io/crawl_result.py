@@ -56,7 +56,7 @@ async def end_of_run(
     since: float,
     publish_problem: str = "",
 ) -> RunEnd:
-    """Return how a run ended that nobody stopped, the worst first."""
+    """Return how a run ended that was not stopped: the worst end that applies."""
     if is_network_down:
         return RunEnd(RunStatus.PARTIAL, INCOMPLETE, "nearly no host answers: our own network looks down")
     trouble = await root_trouble(context, source, counts, is_root_due=is_root_due, since=since)
@@ -89,7 +89,7 @@ async def root_trouble(
         return RunEnd(RunStatus.FAILED, sentence=sentence)
     if root.checked_ts >= since or (root.checked_ts and not is_root_due):
         return None
-    # Put off, and nobody wrote down why. Politeness is remembered, so this sends no second request.
+    # Put off without a noted reason. Politeness is remembered, so this sends no second request.
     ended = RunEnd(RunStatus.PARTIAL, INCOMPLETE) if visited else RunEnd(RunStatus.FAILED)
     match await source.fetch(root, root.validators):
         case Deferred() as deferred:

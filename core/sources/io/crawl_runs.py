@@ -43,7 +43,7 @@ async def open_crawl_run(
     started_by: str = "",
     asked: CrawlParameters = ALL_OF_IT,
 ) -> Run:
-    """Return the open run of the source or domain, or a new one. Nobody else may work on the source meanwhile.
+    """Return the open run of the source or domain, or a new one. No other worker may work on the source meanwhile.
 
     An open run that does less than is asked for is superseded, by one that does what both were asked for.
     """
@@ -68,7 +68,7 @@ async def open_crawl_run(
     elif is_weaker(run, mode, asked):
         before = CrawlMode.of(run)
         strongest = max(before, mode, key=_STRENGTH.__getitem__)
-        # A crawl by schedule comes again by itself, and nobody asked for its steps.
+        # A scheduled crawl comes again by itself, and its steps were not asked for.
         is_asked_for = before is not CrawlMode.SCHEDULED
         wanted = asked.joined(CrawlParameters.of(run.parameters)) if is_asked_for else asked
         message = f"superseded by a crawl with mode {strongest}"

@@ -113,7 +113,7 @@ class CrawlSteps:
         self.warnings += step.warnings
         await self._leave_step()
 
-    # ── what a step is told ──
+    # ── reports of a step ──
 
     def _step(self, phase: RunPhase, percents: PercentRange) -> Step:
         record = self.source.state.record

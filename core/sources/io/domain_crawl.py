@@ -185,7 +185,7 @@ class DomainCrawl:
         )
 
     async def _crawl_source(self, sid: str, mode: CrawlMode, clock: ServerClock, **more: Any) -> None:
-        """Crawl a source and keep how that ended, also if it is interrupted."""
+        """Crawl a source and keep how that ended, even if it is interrupted."""
         runs, scope = self.context.runs, source_scope(sid)
         opened = more.pop("on_open", None)
         run_ids: list[str] = []

@@ -131,7 +131,7 @@ async def set_vector_store_id(
     stored = await store.require(domain_id)
     domain = parse_domain(stored.config, "/").model_copy(update={"vector_store_id": vector_store_id})
     before, after = await asyncio.to_thread(folders.set_vector_store_id, domain)
-    # What a person has edited and nobody has taken up yet stays news.
+    # An edit that was not applied yet stays pending.
     is_known = before in ("", stored.file_digest)
     await store.set_config(domain, after if is_known else stored.file_digest)
 

@@ -58,7 +58,7 @@ class DomainOverview:
 
 
 async def read_domains(client: Client, keys: Keys, offset: int = 0, limit: int | None = None) -> list[DomainOverview]:
-    """Return every domain, or so many after the first ones, by id."""
+    """Return every domain, or a page of them, by id."""
     store = DomainStore(client, keys)
     domain_ids = (await store.ids())[offset : None if limit is None else offset + limit]
     return await _overviews(client, keys, await store.read_many(domain_ids))

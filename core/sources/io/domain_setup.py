@@ -105,7 +105,7 @@ async def remove_domain(
     forgetter.counts.files = await asyncio.to_thread(folders.count_files, domain_id)
     if domain is None and not forgetter.counts.files:
         raise no_domain(domain_id)
-    if not dry_run:  # first the file: else whoever is quick takes it up again
+    if not dry_run:  # first the file: else a sync in between would add the domain again
         await asyncio.to_thread(folders.forget, domain_id)
     if domain:
         await forgetter.domain(domain)

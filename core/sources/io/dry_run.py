@@ -26,7 +26,7 @@ from core.urls.secrets import redact
 
 BATCH_ITEMS = 1_000
 MOST_NAMED = 20
-"""Of each group, so many are named."""
+"""How many of each group are named."""
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class DryRunReport:
     how: str = ""
     """How the listing ended."""
     held: str = ""
-    """Why a crawl would not remove so many."""
+    """Why a crawl would not remove that many."""
     names: dict[str, list[str]] = field(default_factory=dict)
     """The first that would be `added`, `changed`, `removed` or `refused`, the last with the reason."""
 

@@ -88,7 +88,7 @@ class FolderWalk:
         return not is_hidden(name) or self._patterns.spells_out(name)
 
     def _classify(self, path: str) -> Ref | RejectedUrl | None:
-        """Return a file that is taken, why it is refused, or None where nobody asked for it."""
+        """Return a file that is taken, why it is refused, or None if no pattern includes it."""
         full = self._full(path)
         try:
             status = os.lstat(full)
@@ -153,5 +153,5 @@ def is_utf8(name: str) -> bool:
 
 
 def printable_path(path: str) -> str:
-    """Return the path with bytes that are no UTF-8 written as `\\udcff`, fit for logs and Redis."""
+    """Return the path with bytes that are not UTF-8 written as `\\udcff`, fit for logs and Redis."""
     return path.encode("utf-8", "backslashreplace").decode()

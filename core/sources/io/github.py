@@ -49,7 +49,7 @@ PRESENT_SECONDS = 60.0
 """How long a repository that answered is believed to be there, when files of it are missing."""
 
 _WILD = re.compile(r"[*?\[]")
-# First parts of a path on github.com that are no owner of a repository.
+# First parts of a path on github.com that are not the owner of a repository.
 _NO_OWNERS = frozenset({"about", "apps", "collections", "enterprise", "explore", "features", "login", "marketplace"})
 _NO_OWNERS |= {"orgs", "pricing", "search", "settings", "sponsors", "topics", "trending", "users"}
 

@@ -26,7 +26,7 @@ class LinkFollower:
     def __init__(
         self, context: Context, open_sources: OpenSources, clock: ServerClock, *, is_run: bool = False
     ) -> None:
-        """`is_run`: a run says at its end that its source is full, so nobody else has to."""
+        """`is_run`: a run says at its end that its source is full, so this need not."""
         self._context = context
         self._open_sources = open_sources
         self._clock = clock
@@ -93,7 +93,7 @@ class LinkFollower:
         return list(known) + await self._register_new(source, await self._without_variants(source, new))
 
     async def _without_variants(self, source: Source, refs: Sequence[Ref]) -> list[Ref]:
-        """Refuse one page under ever new queries, beyond so many: a calendar, a filter."""
+        """Refuse one page under ever new queries, beyond a limit: a calendar, a filter."""
         kept, refused = [], []
         for ref in refs:
             path = spider_traps.query_variants(ref.address)

@@ -26,7 +26,7 @@ HASH_SECONDS = 20.0
 """A file that is too large to be read is hashed, unless it is larger than this or takes longer: others wait for it."""
 _HASH_BYTES = 1024 * 1024
 _FOLDER_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# O_NONBLOCK: opening a FIFO that nobody writes to would otherwise wait for ever.
+# O_NONBLOCK: opening a FIFO without a writer would otherwise wait for ever.
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})

@@ -68,7 +68,7 @@ class Source(ABC):
     config_model: ClassVar[type[SourceConfig] | None] = None
     """What a person may write of it; None: it is built in. See `late_model`."""
     is_built_in: ClassVar[bool] = False
-    """Are its items feeds' articles or single URLs, which nobody configures or lists?"""
+    """Whether its items are feeds' articles or single URLs, which have no configuration and no listing."""
     follows_links: ClassVar[bool] = False
     """Are its pages found by links? Then what nothing leads to any more is gone."""
     is_listing_evidence: ClassVar[bool] = False

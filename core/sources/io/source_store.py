@@ -182,7 +182,7 @@ class SourceStore:
     # ── listing ──
 
     async def claim_due(self, now: float, hold_seconds: float, paused: Collection[str] = ()) -> list[str]:
-        """Return the sources that are due to be listed, each put off by so long: nobody else claims it meanwhile.
+        """Return the sources that are due to be listed, each held for `hold_seconds` against other processes.
 
         `paused`: scopes whose sources stay due.
         """

@@ -10,7 +10,7 @@ from core.sources.sharepoint.remote_items import ListColumn
 
 @dataclass(slots=True)
 class Coverage:
-    """What a source has and nobody can search for."""
+    """What a source has that cannot be searched."""
 
     columns: dict[str, int] = field(default_factory=dict)
     """Columns of a list that are not in its Markdown, with how many rows have a value there."""

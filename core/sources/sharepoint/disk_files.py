@@ -18,4 +18,4 @@ class DiskFile:
     changed_ts: float
     """When it was put where it is."""
     is_regular: bool = True
-    """No symlink, pipe or device that somebody put there."""
+    """Not a symlink, pipe or device."""

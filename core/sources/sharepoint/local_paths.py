@@ -79,7 +79,7 @@ class LocalPaths:
     def failed(self, row: PlacedItem) -> PurePosixPath:
         """Return where the file is after its embedding failed."""
         parts = self._embedded_parts(row)
-        # A short name that somebody chose in SharePoint must not be that of another item.
+        # A short name chosen in SharePoint must not be that of another item.
         is_like_shortened = len(parts) == 1 and _SHORTENED.fullmatch(parts[0])
         return self._shortened(parts, row) if is_like_shortened else self._below(FAILED, parts, row)
 

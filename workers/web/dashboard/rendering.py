@@ -92,7 +92,7 @@ def render(
         "now": time.time(),
     }
     text = environment().get_template(template).render({**frame, **values})
-    # Bytes that are no UTF-8 reach us from Redis as lone surrogates.
+    # Bytes that are not UTF-8 reach us from Redis as lone surrogates.
     response = web.Response(
         body=text.encode(errors="replace"), status=status, content_type="text/html", charset="utf-8"
     )

@@ -24,7 +24,7 @@ class Signer:
 
     def signature(self, purpose: str, text: str) -> str:
         """Return the signature of a text for a purpose."""
-        # A cookie may hold bytes that are no UTF-8; aiohttp hands them on as lone surrogates.
+        # A cookie may hold bytes that are not UTF-8; aiohttp hands them on as lone surrogates.
         signed = f"{purpose}\0{text}".encode(errors="surrogateescape")
         return hmac.new(self._key, signed, hashlib.sha256).hexdigest()
 

@@ -107,7 +107,7 @@ class ItemDetailsAnswer(AnswerModel):
 
 
 class WhyRequest(RequestModel):
-    """A URL that somebody misses."""
+    """A URL that is missing."""
 
     url: str = Field(
         min_length=1,

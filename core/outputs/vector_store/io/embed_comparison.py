@@ -165,7 +165,7 @@ class EmbedComparison:
         listed = await asyncio.to_thread(self._maps.listed.get, file.sharepoint_unique_file_id)
         known = stored.attributes if stored else {}
         url = attribute_url(self._pass.source, file, listed)
-        # Of an unchanged file nobody reads the bytes again; their hash is known since the upload.
+        # The bytes of an unchanged file are not read again; their hash is known since the upload.
         digest = known.get("content_hash") or digest
         generation = max(generation_of(known), 1)
         attributes = attributes_of(self._pass.source, file, url, digest, generation)

@@ -18,7 +18,7 @@ log = logging.getLogger("crawler")
 
 
 class EmbedMaps:
-    """Use it as a context manager: what was appended is in the files at the end, also if something fails."""
+    """Use it as a context manager: what was appended is in the files at the end, even if something fails."""
 
     def __init__(self, storage: CrawlerStorage, source: StoredSource) -> None:
         self._storage = storage

@@ -84,14 +84,14 @@ class _Embedding:
         await asyncio.to_thread(self._tell_failed)
 
     def _tell_failed(self) -> None:
-        """Count what is in `03_failed`, also since earlier runs: nobody finds it by searching."""
+        """Count what is in `03_failed`, also from earlier runs: search does not find it."""
         step, failed = self._pass.step, CFG.PERSISTENT_STORAGE_PATH_FAILED_SUBFOLDER
         count = sum(subfolder_of(file.file_relative_path) == failed for file in self._maps.files)
         self._counts.in_failed_folder = count
         if count:
             sentence = failed_folder_sentence(count)
             log.warning("⚠️ %s → %s", sentence, self._pass.source.source_id)
-            if not step.warnings:  # others name the files that failed just now
+            if not step.warnings:  # other counts name the files that failed in this run
                 step.warnings.append(sentence)
 
     # ── what the store or the disk has lost ──

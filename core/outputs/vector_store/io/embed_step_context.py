@@ -60,7 +60,7 @@ class EmbedStepContext:
     async def remove_file(self, file_id: str) -> None:
         """Take a file out of the store, and out of the global storage if no other map names it."""
         if not await asyncio.to_thread(self.named.has, file_id):
-            # First: a file that is nowhere attached would be nobody's, if we were killed between the two.
+            # First: if we were killed between the two, a file attached nowhere would be an orphan.
             await self.store.delete(file_id)
         await self.store.detach(file_id)
         await asyncio.to_thread(self.listing.remove, file_id)

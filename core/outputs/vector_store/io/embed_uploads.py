@@ -62,7 +62,7 @@ class EmbedUploads:
         """A whole batch could not be uploaded: the store is not tried any more in this run."""
 
     async def forget_begun(self) -> None:
-        """Delete what a killed process uploaded and nobody knows of."""
+        """Delete uploads of killed processes that no map file names."""
         mark, uploads = await asyncio.to_thread(self._begun.read)
         if uploads:
             count = await self._pass.store.forget_unrecorded(mark, uploads, self._pass.named.has)
@@ -89,7 +89,7 @@ class EmbedUploads:
                     break
                 await self.add([replace(one.candidate, adopted=one.pending) for one in again[start : start + at_once]])
         for outcome in self._failed:
-            # Of a run that was stopped only what was refused is known; the next one tries the others.
+            # After a stop only the refusals are known; the next run tries the others.
             if outcome.is_refused or not self._pass.step.should_stop():
                 await self._settle_failure(outcome)
         await asyncio.to_thread(self._pass.maps.flush)
@@ -179,7 +179,7 @@ class EmbedUploads:
             return
         place = self._pass.paths.failed(candidate.file)
         file = replace(candidate.file, file_relative_path=self._pass.paths.to_map(place))
-        # In this order: whoever is killed between two of them begins again with the upload.
+        # In this order: after a kill between two of them the next run begins again with the upload.
         await self._remove_others(candidate, "")
         await asyncio.to_thread(self._write_failure, candidate, file, outcome.error)
         log.warning("📁 Moved → %s", file.file_relative_path)

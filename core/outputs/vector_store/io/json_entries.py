@@ -9,7 +9,7 @@ from typing import IO, Any
 
 CHUNK_BYTES = 1 << 16
 MOST_ENTRY_CHARS = 10_000_000
-"""What is longer is no entry: a quote or a bracket is missing."""
+"""Anything longer is not an entry: a quote or a bracket is missing."""
 _SPACE = " \t\r\n"
 
 
@@ -51,7 +51,7 @@ class _Text:
         self._is_over = False
 
     def next_sign(self) -> str:
-        """Go to the next character that is no space, and return it; empty at the end."""
+        """Skip spaces and return the next character; empty at the end."""
         while True:
             while self._place < len(self._buffer):
                 if self._buffer[self._place] not in _SPACE:

@@ -33,7 +33,7 @@ Sleep = Callable[[float], Awaitable[object]]
 TRIES = 4
 FIRST_WAIT_SECONDS = 0.5
 LONGEST_WAIT_SECONDS = 60.0
-"""A longer Retry-After is no reason to wait in a crawl: the next one tries again."""
+"""A crawl does not wait for a longer Retry-After: the next one tries again."""
 _MOST_QUOTED_CHARS = 200
 _TRANSIENT = frozenset((408, 409, 429))
 _OURS = frozenset((401, 403, 404))

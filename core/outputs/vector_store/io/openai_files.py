@@ -43,7 +43,7 @@ class OpenAiFiles:
     async def upload(
         self, path: Path, filename: str, mark: str, attached: Callable[[], Awaitable[Collection[str]]]
     ) -> FileObject:
-        """Upload a file once, also if an answer is lost. Raises CallFailed, or OSError if it cannot be read.
+        """Upload a file once, even if an answer is lost. Raises CallFailed, or OSError if it cannot be read.
 
         `attached` tells which files are in the store: those were uploaded before.
         """
@@ -60,7 +60,7 @@ class OpenAiFiles:
                     return one
             return None
 
-        # One of a kind at a time: of two lost answers with the same name and size nobody could tell which is which.
+        # One upload per name and size at a time: two lost answers could not be told apart.
         turn = self._turns.setdefault((filename, size), asyncio.Lock())
         async with turn:
             uploaded = await self._calls.send(send, find)
@@ -133,5 +133,5 @@ class UploadTimes:
 
 
 def is_same_file(one: FileObject, filename: str, size: int) -> bool:
-    """Return whether the file has this name and so many bytes. Some servers keep quotes as forms escape them."""
+    """Return whether the file has this name and size. Some servers keep quotes as forms escape them."""
     return one.bytes == size and one.filename in (filename, filename.replace('"', _QUOTE_IN_FORMS))

@@ -37,7 +37,7 @@ FILES_PER_PAGE = 100
 FILES_PER_BATCH = 2_000
 UPLOADS_AT_ONCE = 8
 LISTINGS = 3
-"""So often a list is begun anew that changed while it was read."""
+"""How often a listing that changed while it was read is begun anew."""
 
 
 class OpenAiStore:
@@ -106,7 +106,7 @@ class OpenAiStore:
     async def forget_unrecorded(
         self, mark: str, uploads: Sequence[BegunUpload], is_named: Callable[[str], bool]
     ) -> int:
-        """Delete what a killed process uploaded behind the mark and nobody knows of."""
+        """Delete unrecorded uploads of a killed process after the mark."""
         async with self._whole_store():
             attached = await self._attached_ids()
             lost = [
@@ -184,7 +184,7 @@ class OpenAiStore:
                     )
                 )
             except CallFailed as error:
-                # An upload that nobody attaches would stay in the global storage for ever.
+                # An unattached upload would stay in the global storage for ever.
                 with contextlib.suppress(CallFailed):
                     await self._files.delete(result.file_id)
                 failed[result.file_id] = UploadResult(request.unique_id, error=str(error), is_final=error.is_final)
@@ -234,7 +234,7 @@ class OpenAiStore:
 
     @contextlib.asynccontextmanager
     async def _whole_store(self) -> AsyncIterator[None]:
-        """What fails inside concerns the whole store."""
+        """Raise failures inside as failures of the whole store."""
         try:
             yield
         except CallFailed as error:

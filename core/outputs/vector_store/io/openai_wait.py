@@ -26,7 +26,7 @@ FIRST_POLL_SECONDS = 0.1
 LONGEST_POLL_SECONDS = 10.0
 _POLL_GROWTH = 1.5
 _STOP_SECONDS = 0.5
-"""So often somebody looks whether the run was stopped."""
+"""How often a wait looks whether the run was stopped."""
 _TOO_LATE = "It was not embedded in time (OPENAI_WAIT_SECONDS); the next run looks again."
 _CANCELLED = "Its embedding was cancelled."
 _GONE = "It is not in the vector store any more."
@@ -36,7 +36,7 @@ class EmbedWait:
     """One wait with one deadline."""
 
     def __init__(self, calls: OpenAiCalls, store_id: str, deadline: float, should_stop: Callable[[], bool]) -> None:
-        """The deadline is monotonic. Whoever is told to stop leaves what is in progress as it is."""
+        """The deadline is monotonic. A stop leaves what is in progress as it is."""
         self._calls = calls
         self._store_id = store_id
         self._deadline = deadline

@@ -130,7 +130,7 @@ class RedisStore:
     # ── embedding ──
 
     async def upload_mark(self) -> str:
-        """Return nothing: an upload leaves nothing behind that nobody names."""
+        """Return nothing: an upload leaves no orphan behind."""
         return ""
 
     async def forget_unrecorded(

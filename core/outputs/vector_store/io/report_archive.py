@@ -32,7 +32,7 @@ MOST_REPORT_BYTES = 50_000_000
 MOST_SECONDS_AHEAD = 3_600
 """A name is taken when crawls end in the same second; then the report has one of the next."""
 LEFT_SECONDS = 3_600.0
-"""Nobody writes so long at an archive."""
+"""No archive takes longer to write."""
 _LEFT = ".new"
 
 

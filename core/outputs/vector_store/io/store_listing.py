@@ -33,7 +33,7 @@ class StoreListing(ScratchDatabase):
         return _read(found[0][0]) if found else None
 
     def of_item(self, unique_id: str) -> list[StoredFile]:
-        """Return the files that say they are of this item, whoever uploaded them."""
+        """Return the files whose attributes name this item, from any uploader."""
         return [_read(text) for (text,) in self._ask("SELECT file FROM files WHERE item = ?", as_key(unique_id))]
 
     def of_domain(self, domain_id: str) -> Iterator[StoredFile]:

@@ -85,7 +85,7 @@ class ClaimedFiles:
             self.take(owner)
 
     def take(self, row: FileRow) -> None:
-        """Take the row instead of the one that the item had, and remove files that nobody claims now."""
+        """Take the row instead of the one that the item had, and remove files that no row claims now."""
         with self._lock:
             old = self.rows.get(row.sharepoint_unique_file_id)
             self.record(row)

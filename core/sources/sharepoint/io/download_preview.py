@@ -132,5 +132,5 @@ def _folder_for_now(folder: Path) -> Iterator[None]:
         yield
     finally:
         for one in made:
-            with contextlib.suppress(OSError):  # somebody has put something there
+            with contextlib.suppress(OSError):  # something else is in its place
                 one.rmdir()

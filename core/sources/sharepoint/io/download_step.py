@@ -53,7 +53,7 @@ async def download(
     counts.unchanged = counts.skipped_types = counts.held = 0
     with ExitStack() as opened:
         mirror = await asyncio.to_thread(opened.enter_context, MirrorStorage(storage.root, source.paths))
-        # A full download takes nobody's word for it that nothing has changed.
+        # A full download does not trust any answer that nothing has changed.
         is_drive_asked = mode != FULL
         listing = opened.enter_context(
             RemoteListing(source, mirror.folder, statistics.coverage, is_drive_asked=is_drive_asked)

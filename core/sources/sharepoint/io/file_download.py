@@ -13,7 +13,7 @@ from core.sources.sharepoint.io.throttle_gate import ShouldStop
 from core.sources.sharepoint.refusals import RequestRefused, download_advice
 from core.sources.sharepoint.remote_items import DownloadFailed, RemoteItem, SharePointStopped, SharePointUnavailable
 
-# A file that somebody edits may be read all the same. Sizes are compared, so the body must come as it is.
+# A file that is being edited may be read all the same. Sizes are compared, so the body must come as it is.
 _HEADERS = {"Prefer": "bypass-shared-lock", "Accept": "*/*", "Accept-Encoding": "identity"}
 SLOWEST_BYTES_PER_SECOND = 10_000
 

@@ -117,7 +117,7 @@ class IntegrityCheck:
         """Return whether the file of the row is in its place now."""
         if not row.file_relative_path:
             self._adopt(disk, item)
-            return True  # a download that failed is no anomaly: every crawl tries it again
+            return True  # a failed download is not an anomaly: every crawl tries it again
         place = expected_place(self._paths, row)
         if place is None:
             return False

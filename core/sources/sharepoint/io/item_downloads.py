@@ -143,7 +143,7 @@ class ItemDownloads:
     def _planned(self, row: SharePointRow) -> DownloadOutcome:
         """Return what the download of an item will have been, if it succeeds."""
         old = self.files.rows.get(row.sharepoint_unique_file_id)
-        # Of two files that swap their names, the one that comes second has lost its path to the other by now.
+        # If two files swap their names, the second has lost its path to the first by now.
         if old is None or not (old.file_relative_path or old.downloaded_utc):
             return DownloadOutcome.ADDED
         if not is_changed(row, old) and not self.files.has_all(old):

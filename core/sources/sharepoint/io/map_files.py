@@ -80,7 +80,7 @@ class MapFileWriter(Generic[Row]):
     def start(self, rows: Iterable[Row] | None = None) -> None:
         """Begin: write the header and these rows; without rows, keep what the file has.
 
-        A file that is missing or damaged begins anew, with its header. Whoever reads it first can tell people.
+        A file that is missing or damaged begins anew, with its header. The first reader can warn about it.
         """
         with self._lock, folder_lock.held(self._path.parent, LOCK_SECONDS):
             if rows is not None:
@@ -124,7 +124,7 @@ class MapFileWriter(Generic[Row]):
             return
         data = b"".join(self._waiting)
         with folder_lock.held(self._path.parent, LOCK_SECONDS):
-            if not self._path.exists():  # somebody removed it since we started
+            if not self._path.exists():  # it was removed since we started
                 _rewrite(self._path, self._row_class, ())
             self._size = patiently(lambda: append_rows(self._path, data, self._size))
         self._waiting.clear()

@@ -65,7 +65,7 @@ class RowTable(ScratchDatabase, Generic[Row]):
         return True
 
     def with_path(self, file_relative_path: str) -> list[Row]:
-        """Return the rows that claim a path; a path that nobody claims may be removed."""
+        """Return the rows that claim a path; a path without a claim may be removed."""
         found = self._ask("SELECT cells FROM rows WHERE path = ?", as_key(file_relative_path))
         return [self._row(cells) for (cells,) in found]
 

@@ -30,7 +30,7 @@ INCOMING = ".incoming"
 LOCK_SECONDS = 60.0
 PLACE_TRIES = 5
 
-# O_NONBLOCK: opening a FIFO that nobody writes to would otherwise wait for ever.
+# O_NONBLOCK: opening a FIFO without a writer would otherwise wait for ever.
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NOT_THERE = frozenset({errno.ENOENT, *NO_FOLDER, errno.ENAMETOOLONG})
 _IS_FOLDER = frozenset({errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST})
@@ -87,7 +87,7 @@ class MirrorStorage:
         return self.crawler_folder.joinpath(*self._checked(path))
 
     def new_download(self) -> Path:
-        """Return a path for a download; nothing is there yet, and nobody else gets it."""
+        """Return a path for a download: unused, and given to no other caller."""
         return self._own_incoming / secrets.token_hex(8)
 
     # ── reading ──
@@ -213,7 +213,7 @@ def _disk_file(path: PurePosixPath, status: os.stat_result) -> DiskFile:
 
 
 def _remove_unlocked(incoming: Path) -> None:
-    """Remove the downloads of processes that are gone: nobody holds the lock of their folder."""
+    """Remove the downloads of processes that are gone: the lock of their folder is free."""
     for left in list(incoming.iterdir()):
         if left.is_symlink() or not left.is_dir():
             left.unlink(missing_ok=True)

@@ -40,7 +40,7 @@ log = logging.getLogger("crawler")
 ITEMS_AT_ONCE = 50
 """Items between two looks at whether to stop."""
 HEAD_CHARS = 20_000
-"""Of a clean page: in so many characters it says what was not read."""
+"""How much of the start of a clean page may hold the note of what was not read."""
 
 
 async def process(storage: CrawlerStorage, source: StoredSource, step: Step) -> ProcessCounts:

@@ -66,7 +66,7 @@ def whole_rows(file: IO[bytes]) -> RowEnds:
 
 
 def open_regular(path: Path, flags: int) -> IO[bytes]:
-    """Open a file that is one: no symlink that somebody put there, no pipe that never ends."""
+    """Open a regular file: not a symlink, nor a pipe that never ends."""
     try:
         descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:

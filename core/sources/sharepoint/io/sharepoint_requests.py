@@ -39,7 +39,7 @@ class SiteRequests:
     """The requests to one site; safe for several threads."""
 
     def __init__(self, settings: Settings, site_url: str) -> None:
-        # It logs a traceback for each refusal that it raises; what we make of it is logged by whoever asked.
+        # It logs a traceback for each refusal that it raises; the caller logs what follows from it.
         logging.getLogger("office365").setLevel(logging.CRITICAL)
         origin = origin_of(site_url)
         self.session = GuardedSession(settings)

@@ -132,7 +132,7 @@ def body_chunks(response: Response, most_seconds: float) -> Iterator[bytes]:
     """Yield the decompressed body as it comes in; `ServerBusy` if it is cut short or takes longer than this."""
     deadline = time.monotonic() + most_seconds
     try:
-        # What is there, even if it is little: whoever reads may look in between whether to stop.
+        # Small pieces as they come, so that the reader can check in between whether to stop.
         while chunk := response.raw.read1(_CHUNK_BYTES, decode_content=True):
             yield chunk
             if time.monotonic() > deadline:

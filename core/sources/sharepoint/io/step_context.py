@@ -13,9 +13,9 @@ from core.sources.sharepoint.step_names import ALL_STEPS, StepName
 from core.sources.sharepoint.step_results import SourceStatistics
 
 Progress = Callable[[int, int, str], Awaitable[None]]
-"""Is told how many of how many are done, and what is being done."""
+"""Called with the number done, the number of all, and the present task."""
 MayRemove = Callable[[int, int], Awaitable[str]]
-"""Is asked whether so many may be removed of so many; returns why not, a sentence, or nothing."""
+"""Called with the number to remove and the number of all; returns a sentence why not, or nothing."""
 
 
 async def _tell_nobody(_done: int, _total: int, _message: str) -> None:
@@ -59,7 +59,7 @@ class Step:
         await self.on_progress(done, total, message)
 
     async def may_remove(self, removed: int, known: int) -> str:
-        """Return why so many items may not be removed now, a sentence; empty if they may.
+        """Return a sentence why this many items may not be removed now; empty if they may.
 
         `known`: all that the source has, with those that are to go and those that were found new.
         """

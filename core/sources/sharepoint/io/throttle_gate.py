@@ -27,7 +27,7 @@ class ThrottleGate:
         self._opens_at = 0.0
 
     def close_for(self, seconds: float) -> None:
-        """Close it for so long, or leave it closed if it already is for longer."""
+        """Close it for `seconds`, unless it is closed for longer already."""
         opens_at = time.monotonic() + min(seconds, LONGEST_WAIT_SECONDS)
         with self._lock:
             self._opens_at = max(self._opens_at, opens_at)
@@ -37,7 +37,7 @@ class ThrottleGate:
         return max(self._opens_at - time.monotonic(), 0.0)
 
     def wait(self, should_stop: ShouldStop) -> None:
-        """Return when it is open; raise `SharePointStopped` if somebody stops the run meanwhile."""
+        """Return when it is open; raise `SharePointStopped` if the run is stopped meanwhile."""
         while True:
             if should_stop():
                 raise SharePointStopped

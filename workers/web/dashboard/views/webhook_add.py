@@ -45,7 +45,7 @@ async def show_form(call: Call, _: NoParameters) -> dict[str, Any]:
 
 @ROUTES.form("/webhooks/add", "Add a webhook.", seconds=ACTION_SECONDS)
 async def add(call: Call, asked: AddForm) -> web.Response:
-    """Add a webhook and show its secret, only this once; what cannot be added is told beside the form."""
+    """Add a webhook and show its secret, only this once; errors are shown beside the form."""
     try:
         added = await webhooks.add(call, asked.model_copy(update={"url": asked.url.strip()}))
     except Exception as error:  # noqa: BLE001 - `expected_problem` raises what is not expected
@@ -63,7 +63,7 @@ async def rotate(call: Call, asked: WebhookRequest) -> web.Response:
 
 
 def _secret_page(call: Call, webhook: WebhookAnswer, done: str) -> web.Response:
-    """Return the page with the secret; whoever goes on from there is at the page of the webhook."""
+    """Return the page with the secret; its link leads on to the page of the webhook."""
     values = {"webhook": webhook, "receiver": receiver_of(webhook.url), "done": done, "here": f"/webhooks/{webhook.id}"}
     response = rendering.render(call.http, "webhook_secret.html", values, title="Secret of a webhook")
     response.headers["Cache-Control"] = "no-store"
