@@ -205,7 +205,7 @@ class Query:
 
 @value_class
 class MatchedPassage:
-    """A snippet of a page that matches the query."""
+    """A snippet of a page that matches the query, and where the words of the query are in it."""
 
     chunk_id: str
     headings: tuple[str, ...]

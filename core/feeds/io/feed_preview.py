@@ -25,7 +25,7 @@ LONGEST_WAIT_SECONDS = 60.0
 
 @value_class
 class PreviewEntry:
-    """An entry of the feed, with the link as it would be stored."""
+    """An entry of the feed, with the link as it would be stored: unwrapped, without trackers."""
 
     url: str
     title: str

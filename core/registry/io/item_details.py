@@ -40,13 +40,12 @@ class TextSummary:
 
 @value_class
 class SameText:
-    """Another article with the same text."""
+    """Another article with the same text; the first one had it before this one."""
 
     uid: str
     url: str
     title: str
     is_first: bool
-    """It had the text before this one."""
 
 
 @value_class

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pydantic import Field
 
 from core.feeds.io.failed_entries import FailedEntries
 from core.feeds.io.feed_adder import NoFeedThere
 from core.feeds.io.feed_entries import FeedEntries
-from core.feeds.io.feed_preview import preview_feed
+from core.feeds.io.feed_preview import PreviewEntry, preview_feed
+from core.models import RejectedUrl
 from core.urls.secrets import redact
 from workers.web.models import AnswerModel, Limit, Name, RequestModel
 from workers.web.routes.failures import FailedEntryAnswer
@@ -21,22 +24,6 @@ class PreviewFeedRequest(RequestModel):
 
     url: str = Field(min_length=1, max_length=8_000, examples=["https://example.org/"])
     category: Name = Field(default="", description="Where it would be added; links of this category are known.")
-
-
-class PreviewEntryAnswer(AnswerModel):
-    """An entry that would come."""
-
-    url: str = Field(description="As it would be stored: unwrapped, without trackers.")
-    title: str
-    published_ts: float | None
-    is_new: bool
-
-
-class RefusedEntryAnswer(AnswerModel):
-    """An entry that would be refused."""
-
-    url: str
-    reason: str
 
 
 class PreviewFeedAnswer(AnswerModel):
@@ -55,8 +42,8 @@ class PreviewFeedAnswer(AnswerModel):
     known_links: int
     rejected_links: int
     left_out: int = Field(description="Entries beyond the limit, which would not be read.")
-    entries: list[PreviewEntryAnswer] = Field(description="The first twenty.")
-    rejected: list[RefusedEntryAnswer] = Field(description="The first ten.")
+    entries: list[PreviewEntry] = Field(description="The first twenty.")
+    rejected: list[RejectedUrl] = Field(description="The first ten.")
 
 
 class FeedEntriesRequest(RequestModel):
@@ -102,8 +89,8 @@ async def preview(call: StoreCall, asked: PreviewFeedRequest) -> PreviewFeedAnsw
     return PreviewFeedAnswer.copied(
         found,
         **found_feed(found),
-        entries=[PreviewEntryAnswer.copied(one, url=redact(one.url)) for one in found.entries],
-        rejected=[RefusedEntryAnswer.copied(one, url=redact(one.url)) for one in found.rejected],
+        entries=[replace(one, url=redact(one.url)) for one in found.entries],
+        rejected=[replace(one, url=redact(one.url)) for one in found.rejected],
     )
 
 

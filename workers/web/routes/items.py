@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from pydantic import Field, JsonValue
 
-from core.registry.io.item_details import ItemDetailsReader
+from core.registry.io.item_details import ItemDetailsReader, SameText, TextSummary
 from core.registry.io.item_list import ItemFilter, ItemList, ListedItem
 from core.registry.io.why_trail_reader import explain_url
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
@@ -67,28 +67,6 @@ class ItemRequest(RequestModel):
     )
 
 
-class TextSummaryAnswer(AnswerModel):
-    """A stored text in short."""
-
-    title: str
-    abstract: str
-    beginning: str
-    characters: int
-    language: str
-    author: str
-    image: str
-    published_ts: float
-
-
-class SameTextAnswer(AnswerModel):
-    """Another article with the same text."""
-
-    uid: str
-    url: str
-    title: str
-    is_first: bool = Field(description="It had the text before this one.")
-
-
 class ItemDetailsAnswer(AnswerModel):
     """One item in full."""
 
@@ -98,12 +76,12 @@ class ItemDetailsAnswer(AnswerModel):
     verified_by: str
     verified_ts: float
     checked_ts: float
-    text: TextSummaryAnswer | None
+    text: TextSummary | None
     chunks: int
     is_waiting_for_vectors: bool
     images: list[str]
     aliases: list[str]
-    same_text: list[SameTextAnswer] = Field(description="Articles with the same text, at most 50.")
+    same_text: list[SameText] = Field(description="Articles with the same text, at most 50.")
 
 
 class WhyRequest(RequestModel):

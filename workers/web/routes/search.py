@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from core.search.io.unknown_names import unknown_names
-from core.search.models import PER_PAGE
+from core.search.models import PER_PAGE, MatchedPassage
 from core.search.query_arguments import MOST_FRESHNESS, MOST_PER_PAGE, QueryArguments, build_query
 from core.search.response_json import response_json
 from workers.web.models import AnswerModel, Flag, Moment, NoParameters, RequestModel, names
@@ -47,20 +47,6 @@ class SearchRequest(SearchFilters):
     per_page: int = Field(default=PER_PAGE, ge=1, le=MOST_PER_PAGE)
     nest_images: Flag = Field(default=False, alias="nestImages", description="With the images of each page.")
     explain: Flag = Field(default=False, description="With what the score of each result is made of.")
-
-
-class PassageAnswer(AnswerModel):
-    """A snippet that matches."""
-
-    chunk_id: str
-    headings: list[str]
-    level: int
-    types: list[str]
-    snippet: str
-    highlights: list[tuple[int, int]] = Field(description="Where in the snippet the words of the query are.")
-    score: float
-    lexical: float
-    semantic: float
 
 
 class ImageAnswer(AnswerModel):
@@ -105,7 +91,7 @@ class SearchResultAnswer(AnswerModel):
     verified_ts: float
     verified_at: str
     checked_ts: float = Field(description="The last visit, also if it failed.")
-    passages: list[PassageAnswer]
+    passages: list[MatchedPassage]
     duplicates: list[str]
     aliases: list[str]
     images: list[ImageAnswer]

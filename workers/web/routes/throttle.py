@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from core.net.throttle_overview import ThrottleOverview, WaitingGate
+from core.net.throttle_overview import ThrottleOverview, UnreadableRobots, WaitingGate
 from core.sources.io.host_trust import untrusted_hosts
 from workers.web.models import AnswerModel, NoParameters
 from workers.web.routing import RouteTable, StoreCall
@@ -28,15 +28,6 @@ class WaitingGateAnswer(AnswerModel):
     until_ts: float | None = Field(description="When the wait ends.")
 
 
-class UnreadableRobotsAnswer(AnswerModel):
-    """An origin whose robots.txt cannot be read; nothing is fetched there meanwhile."""
-
-    origin: str
-    until_ts: float
-    status: str
-    problem: str
-
-
 class UntrustedHostAnswer(AnswerModel):
     """A host that answered 304 for a page that had changed."""
 
@@ -50,7 +41,7 @@ class ThrottleAnswer(AnswerModel):
     """What requests wait for, and hosts whose 304 is not believed."""
 
     waiting: list[WaitingGateAnswer]
-    unreadable_robots: list[UnreadableRobotsAnswer]
+    unreadable_robots: list[UnreadableRobots]
     untrusted: list[UntrustedHostAnswer]
 
 
@@ -68,7 +59,7 @@ async def show_throttle(call: StoreCall, _: NoParameters) -> ThrottleAnswer:
     store = ThrottleOverview(call.client, call.keys, call.context.paces)
     return ThrottleAnswer(
         waiting=[_gate(one) for one in await store.waiting(now, MOST)],
-        unreadable_robots=[UnreadableRobotsAnswer.copied(one) for one in await store.unreadable_robots(now, MOST)],
+        unreadable_robots=await store.unreadable_robots(now, MOST),
         untrusted=[
             UntrustedHostAnswer.copied(one, is_believed=one.until_ts <= now)
             for one in await untrusted_hosts(call.client, call.keys, MOST)

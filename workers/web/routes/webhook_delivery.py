@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
 
 from core.outputs.io.webhook_setup import send_test
+from core.outputs.io.webhook_store import DeadLetter
 from core.outputs.webhook_attempts import DeliveryEnd
 from core.urls.secrets import redact
 from workers.web.models import AnswerModel, Limit, RequestModel
@@ -41,23 +42,10 @@ class WebhookTestAnswer(AnswerModel):
     reason: str
 
 
-class DeadLetterAnswer(AnswerModel):
-    """An event that was given up."""
-
-    id: str
-    event_id: str
-    type: str
-    body: str
-    reason: str
-    http_status: int
-    attempts: int
-    given_up_ts: float
-
-
 class DeadLettersAnswer(AnswerModel):
     """Dead letters, newest first."""
 
-    dead_letters: list[DeadLetterAnswer]
+    dead_letters: list[DeadLetter]
 
 
 class ReplayAnswer(AnswerModel):
@@ -99,8 +87,7 @@ async def skip(call: Call, asked: WebhookRequest) -> SkipAnswer:
 async def list_dead(call: Call, asked: DeadLettersRequest) -> DeadLettersAnswer:
     """List what was given up."""
     letters = await webhook_store(call).dead_letters(asked.id, asked.limit)
-    told = [asdict(one) | {"reason": redact(one.reason)} for one in letters]
-    return DeadLettersAnswer(dead_letters=[DeadLetterAnswer.model_validate(one) for one in told])
+    return DeadLettersAnswer(dead_letters=[replace(one, reason=redact(one.reason)) for one in letters])
 
 
 @ROUTES.add(
