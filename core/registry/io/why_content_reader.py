@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from math import floor
 from typing import cast
 
 from core.keys import Keys
@@ -209,7 +210,7 @@ class ContentReader:
     async def runs(self, item: Item | None, link: LinkFacts) -> tuple[Mapping[str, object], ...]:
         """Return the remembered runs that worked on a source of the item when it was last checked, newest first.
 
-        A link that gave no article has no item: its failure tells when it was visited.
+        A link that gave no article has no item: its failure tells, in whole seconds, when it was visited.
         """
         if item is not None and item.checked_ts:
             name, sources, checked_ts = item.id, item.sources, item.checked_ts
@@ -223,10 +224,10 @@ class ContentReader:
             run
             for run in newest
             if (run.source in sources or (run.kind is RunKind.CANONICAL and ARTICLES_SOURCE in sources))
-            and run.started_ts <= checked_ts <= max(run.ended_ts, run.heartbeat_ts) + 1.0
+            and floor(run.started_ts) <= checked_ts <= max(run.ended_ts, run.heartbeat_ts) + 1.0
         ]
         failed = await read_many(self._client, [("HEXISTS", self._keys.run_failed(run.id), name) for run in at_work])
-        return tuple(
+        runs: list[Mapping[str, object]] = [
             {
                 "id": run.id,
                 "kind": str(run.kind),
@@ -235,7 +236,9 @@ class ContentReader:
                 "failed_in_it": bool(has),
             }
             for run, has in zip(at_work, failed, strict=True)
-        )
+        ]
+        # Of two runs in one second, the one that names it as failed has visited it.
+        return tuple(sorted(runs, key=lambda run: not run["failed_in_it"]))
 
     async def canonical_run_ts(self) -> float:
         """Return when the canonical fetcher last ended a run."""
