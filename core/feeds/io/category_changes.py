@@ -19,10 +19,10 @@ from core.errors import FeedFileError
 from core.feeds.category_names import check_category
 from core.feeds.io import category_scripts
 from core.feeds.io.category_articles import BATCH, CategoryArticles
+from core.feeds.io.feed_removal import removal_commands
 from core.feeds.io.link_store import Ttls
 from core.feeds.io.subscriptions import SAMPLE_PREFIX, Subscriptions
 from core.keys import Keys
-from core.net import pace_store
 from core.outputs.io.webhook_store import WebhookStore
 from core.registry import field_parsing
 from core.registry.io.item_forgetter import ForgetCounts, ItemForgetter
@@ -226,10 +226,7 @@ class CategoryChanges:
             commands += [("SADD", key, f"{new} {url}")] if new else []
             commands.append(("SREM", key, f"{old} {url}"))
         if not left:
-            commands += [("ZREM", keys.feeds_due, fid), ("ZREM", keys.feeds_broken, fid)]
-            commands.append(("HDEL", keys.feed_summaries, fid))
-            commands.append(("DEL", keys.feed(fid), keys.feed_links(fid)))
-            commands.append(pace_store.removed_feeds(keys, [fid]))
+            commands += removal_commands(keys, [fid])
         elif await self._client.exists(keys.feed(fid)):
             commands.append(("HSET", keys.feed(fid), "categories", ",".join(left)))
         return commands

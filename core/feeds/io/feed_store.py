@@ -13,10 +13,10 @@ from core import ids
 from core.feeds.feed_state import FeedState, FeedStatus, from_hash, to_hash
 from core.feeds.feed_summary import summary_of
 from core.feeds.io import broken_feeds
+from core.feeds.io.feed_removal import removal_commands
 from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.poll_decision import PollDecision
 from core.keys import Keys
-from core.net import pace_store
 from core.registry.io.article_store import ArticleStore
 from core.store.commit import Command, Lease, Leases, batched
 from core.store.connect import Client, texts
@@ -104,11 +104,8 @@ class FeedStore:
         for start in range(0, len(fids), CHUNK):
             part = fids[start : start + CHUNK]
             async with self._client.pipeline(transaction=True) as pipe:
-                pipe.zrem(self._keys.feeds_due, *part)
-                pipe.hdel(self._keys.feed_summaries, *part)
-                pipe.zrem(self._keys.feeds_broken, *part)
-                pipe.delete(*map(self._keys.feed, part), *map(self._keys.feed_links, part))
-                pipe.execute_command(*pace_store.removed_feeds(self._keys, part))
+                for command in removal_commands(self._keys, part):
+                    pipe.execute_command(*command)
                 await pipe.execute()
 
     async def all_ids(self) -> list[str]:

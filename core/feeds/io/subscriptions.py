@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from core import ids
 from core.errors import FeedFileError, NotFound
 from core.feeds.category_names import category_slug, nearest, nearest_urls
+from core.feeds.io.feed_removal import removal_commands
 from core.keys import Keys
-from core.net import pace_store
 from core.store import scanning
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
@@ -122,15 +122,11 @@ class Subscriptions:
     async def remove(self, url: str) -> list[str]:
         """Unsubscribe from every category and remove the feed's state; return the categories it was in."""
         categories = (await self.by_feed()).get(url, [])
-        fid = ids.feed_id(url)
         async with self._client.pipeline(transaction=True) as pipe:
             for category in categories:
                 pipe.srem(self._keys.feeds(category), url)
-            pipe.zrem(self._keys.feeds_due, fid)
-            pipe.hdel(self._keys.feed_summaries, fid)
-            pipe.zrem(self._keys.feeds_broken, fid)
-            pipe.delete(self._keys.feed(fid), self._keys.feed_links(fid))
-            pipe.execute_command(*pace_store.removed_feeds(self._keys, [fid]))
+            for command in removal_commands(self._keys, [ids.feed_id(url)]):
+                pipe.execute_command(*command)
             await pipe.execute()
         return categories
 
