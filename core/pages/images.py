@@ -143,16 +143,17 @@ def _image(element: ImageElement, metadata: PageMetadata) -> Image | None:
     return None
 
 
-def _addresses(element: ImageElement) -> Iterable[str]:
-    """Where the image may be, best first; never inline data."""
+def _addresses(element: ImageElement) -> Iterator[str]:
+    """Yield where the image may be, best first; never inline data. Nearly always the first is taken."""
     img = element.attributes
-    largest = [largest_in_srcset(img.get(name) or "") for name in _SETS]
+    yield from filter(_is_address, (largest_in_srcset(img.get(name) or "") for name in _SETS))
+    *lazy, src = _single_addresses(img)
+    yield from filter(_is_address, lazy)
     sources = (source.get(name) for source in element.sources[:MAX_SOURCES] for name in _SETS)
     sets = ", ".join(filter(None, sources))
-    *lazy, src = _single_addresses(img)
     # Without widths, the alternatives are other types and the versions for small screens.
     last = (largest_in_srcset(sets), src) if _WIDTH.search(sets) else (src, largest_in_srcset(sets))
-    return filter(_is_address, (*largest, *lazy, *last))
+    yield from filter(_is_address, last)
 
 
 def _has_refused_size(width: int, height: int) -> bool:

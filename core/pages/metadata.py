@@ -24,6 +24,7 @@ METADATA_TAGS = ("html", "base", "meta", "link", "title", "h1", "time", "script"
 _MAX_ELEMENTS = 2_000
 _MAX_VALUE_CHARS = 5_000
 _META_NAMES = ("property", "name", "itemprop", "http-equiv")
+_SCHEMES = ("https://", "http://")
 _ROBOTS_SEPARATOR = re.compile(r"[\s,;]+")
 
 MAX_TITLE_CHARS = 500
@@ -85,7 +86,9 @@ class PageMetadata:
     def absolute(self, address: str) -> str:
         """Return the address as an http(s) URL that may be stored, or an empty string."""
         address = address.strip()
-        cleaned = public_url(join_url(self.base, address)) if address else ""
+        # Most are absolute, and then the base has no say: joining takes half of the time of cleaning.
+        whole = address if address.startswith(_SCHEMES) else join_url(self.base, address)
+        cleaned = public_url(whole) if address else ""
         return "" if isinstance(cleaned, RejectedUrl) else cleaned
 
     @property
