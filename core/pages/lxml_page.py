@@ -25,6 +25,7 @@ from core.pages.time_elements import (
 )
 
 _NAMING = ("title", "h1")
+_STATING_LINKS = frozenset(("canonical", "image_src"))
 _IN_HEAD = frozenset(("title", "meta", "link", "script", "style", "base", "noscript", "template"))
 _MAX_BYLINES = 5
 # By attribute: asking each element for three of them takes three times as long.
@@ -49,12 +50,14 @@ class LxmlPage:
         """Return the elements that `collect_metadata` reads."""
         for element in self.root.iter(*METADATA_TAGS):
             tag = str(element.tag)
-            if tag == "time":
-                continue
-            if tag == "script":
+            if tag == "link":
+                # Nine in ten are style sheets, icons and feeds.
+                if not _STATING_LINKS.isdisjoint((element.get("rel") or "").lower().split()):
+                    yield MetadataElement("link", _attributes(element))
+            elif tag == "script":
                 if element.get("type") == "application/ld+json":
                     yield MetadataElement("script", {}, element.text or "")
-            else:
+            elif tag != "time":
                 yield MetadataElement(tag, _attributes(element), _text(element) if tag in _NAMING else "")
 
         times = (time for time in self._times() if may_be_publication(time))
