@@ -147,14 +147,9 @@ def _one_line(text: str) -> str:
 
 def page_title(metadata: PageMetadata) -> str:
     """Return the title without the site's name, as one line; empty if the page has none."""
-    # JSON-LD's headline counts where the page shows the same; some sites put a description there.
-    headline = _plain_title(json_ld.text(metadata.article, "headline"), metadata)
-    shown = bare_letters(" ".join((metadata.title, *metadata.h1)))
-    if shown and bare_letters(headline)[:40] not in shown:
-        headline = ""
-    heading = metadata.h1[0] if metadata.h1 else ""
     stated = _plain_title(metadata.meta(*_TITLE_METAS), metadata)
-    title = stated or headline or _from_title_tag(metadata) or heading
+    heading = metadata.h1[0] if metadata.h1 else ""
+    title = stated or _shown_headline(metadata) or _from_title_tag(metadata) or heading
     return truncate(_without_site(title, metadata), MAX_TITLE_CHARS)
 
 
@@ -179,8 +174,17 @@ def page_author(metadata: PageMetadata) -> str:
     return ""
 
 
+def _shown_headline(metadata: PageMetadata) -> str:
+    """JSON-LD's headline, where the page shows the same; some sites put a description there."""
+    headline = _plain_title(json_ld.text(metadata.article, "headline"), metadata)
+    shown = bare_letters(" ".join((metadata.title, *metadata.h1)))
+    return "" if shown and bare_letters(headline)[:40] not in shown else headline
+
+
 def _plain(text: str) -> str:
     """Templates escape twice and leave markup in attributes; `<details>` in words about HTML is a word."""
+    if "<" not in text and "&" not in text:  # as nearly always
+        return collapse_whitespace(text)
     text = unescape(text)
     closed = {tag[2].lower() for tag in _TAG.finditer(text) if tag[1]}
 
@@ -195,6 +199,8 @@ def _plain(text: str) -> str:
 def _plain_title(text: str, metadata: PageMetadata) -> str:
     """The same for a title, whose tags are words if the page shows them to its readers as such."""
     plain, whole = _plain(text), collapse_whitespace(unescape(text))
+    if plain == whole:
+        return plain
     headings = {bare_letters(heading) for heading in metadata.h1}
     shown = headings | {bare_letters(metadata.title)}
     is_shown = any(bare_letters(whole) in words for words in shown) and bare_letters(plain) not in headings

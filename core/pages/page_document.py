@@ -49,6 +49,7 @@ class _Statements(NamedTuple):
 
     metadata: PageMetadata
     title: str
+    author: str = ""
     published_ts: float | None = None
     image: str = ""
     images: tuple[Image, ...] = ()
@@ -120,12 +121,15 @@ def read_fragment(root: etree._Element, url: str, title: str) -> Document:
 
 def _read_statements(page: LxmlPage | LexborPage, url: str, with_links: bool) -> _Statements:
     metadata = collect_metadata(page.elements(), url)
-    if not page_author(metadata):
+    author = page_author(metadata)
+    if not author:
         metadata = replace(metadata, bylines=page.bylines())
+        author = page_author(metadata)
     image = stated_image(metadata)
     return _Statements(
         metadata,
         page_title(metadata),
+        author,
         stated_publish_date(metadata),
         image or first_image(page.images(), metadata),
         collect_images(metadata, image, page.article_images()),
@@ -147,7 +151,7 @@ def _build_document(
         clean_text=text,
         abstract=strip_unstorable(choose_abstract(blocks, page_description(metadata), text)),
         image=stated.image,
-        author=page_author(metadata),
+        author=stated.author,
         published_ts=guessed_ts if stated.published_ts is None else stated.published_ts,
         is_date_guessed=stated.published_ts is None and guessed_ts is not None,
         language=page_language(metadata, text),
