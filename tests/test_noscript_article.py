@@ -7,7 +7,7 @@ import pytest
 from core.errors import FailCode
 from core.models import Document, Failed
 from core.pages.extract import extract_page
-from core.pages.noscript_article import drop_unclosed_noscript
+from core.pages.noscript_article import drop_misleading_tags
 
 STORY = "".join(
     f"<p>Paragraph {number} of the story about the river, which rose again in the night and took a bridge.</p>"
@@ -105,8 +105,8 @@ def test_closed_ones_are_left_alone() -> None:
     """Only opening tags without an end go."""
     html = "a<noscript>b</noscript>c<noscript class=x>d</NoScript>e"
 
-    assert drop_unclosed_noscript(html) == html
-    assert drop_unclosed_noscript("a<noscript>b") == "ab"
-    assert (
-        drop_unclosed_noscript("<noscript>a<noscript>b</noscript></noscript>") == "a<noscript>b</noscript></noscript>"
-    )
+    assert drop_misleading_tags(html) == html
+    assert drop_misleading_tags("a<noscript>b") == "ab"
+    assert drop_misleading_tags("1<!-- --> of <!-- -->2<!--x--><noscript>3") == "1 of 2<!--x-->3"
+    assert drop_misleading_tags("<noscript>1<!-- -->2</noscript>") == "<noscript>12</noscript>"
+    assert drop_misleading_tags("<noscript>a<noscript>b</noscript></noscript>") == "a<noscript>b</noscript></noscript>"

@@ -12,7 +12,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from core.pages.images import MAX_SOURCES, Attributes, ImageElement
 from core.pages.metadata import METADATA_TAGS, MetadataElement
-from core.pages.noscript_article import drop_unclosed_noscript, is_article_in_noscript, is_long_text
+from core.pages.noscript_article import drop_misleading_tags, is_article_in_noscript, is_long_text
 from core.pages.parser_limits import MANY_TAGS, is_too_deep, limit_depth, limit_markup
 from core.pages.text_cleaning import collapse_whitespace, strip_invisible
 from core.pages.time_elements import (
@@ -163,9 +163,8 @@ class LexborPage:
 
 
 def _parse(html: str) -> LexborHTMLParser:
-    # React separates words by comments; left in, each would begin a line.
     marks = html.count("<")
-    html = drop_unclosed_noscript(limit_markup(html.replace("<!-- -->", ""), marks))
+    html = drop_misleading_tags(limit_markup(html, marks))
     if marks > MANY_TAGS and is_too_deep(html):
         html = limit_depth(html, is_strict=True)
     return LexborHTMLParser(html)

@@ -11,7 +11,7 @@ from lxml import etree
 
 from core.pages.images import MAX_SOURCES, Attributes, ImageElement
 from core.pages.metadata import METADATA_TAGS, MetadataElement
-from core.pages.noscript_article import drop_unclosed_noscript
+from core.pages.noscript_article import drop_misleading_tags
 from core.pages.parser_limits import limit_depth, limit_markup
 from core.pages.text_cleaning import collapse_whitespace
 from core.pages.time_elements import (
@@ -128,7 +128,7 @@ class LxmlPage:
 
 def parse_html(html: str) -> etree._Element | None:
     """Return the root of the whole page; None if it has no element, or if libxml2 cannot read it to its end."""
-    html = drop_unclosed_noscript(limit_markup(html, html.count("<")))
+    html = drop_misleading_tags(limit_markup(html, html.count("<")))
     root, is_complete = _read(html)
     if not is_complete:
         root, is_complete = _read(limit_depth(html))
