@@ -66,12 +66,11 @@ def read_page(html: str, url: str, *, links: bool = False, has_known_date: bool 
     if root is None:
         return read_page_quickly(html, url, links=links)
     stated = _read_statements(LxmlPage(root), url, links)
-    guessed_ts = None
-    if stated.published_ts is None:
-        guessed_ts = suggested_publish_date(stated.metadata)
-        # A tenth of the time of all pages together, though only one in three gets here.
-        if guessed_ts is None and not has_known_date and len(html) <= MAX_GUESSING_CHARS:
-            guessed_ts = guess_publish_date(root)
+    guessed_ts = suggested_publish_date(stated.metadata) if stated.published_ts is None else None
+    is_undated = stated.published_ts is None and guessed_ts is None and not has_known_date
+    # A tenth of the time of all pages together, though only one in three gets here.
+    if is_undated and len(html) <= MAX_GUESSING_CHARS:
+        guessed_ts = guess_publish_date(root)
     unwrap_noscript_article(root)
     blocks, source = find_main_text(root, stated.title), TextSource.PAGE
     # Without the title and pointers to other stories, which are removed in the end, next to nothing may be left.
@@ -99,7 +98,8 @@ def read_page_quickly(html: str, url: str, *, links: bool = False) -> PageDocume
     if any(map(is_stray_data, lines)) and not page.has_code_samples():
         lines = [line for line in lines if not is_stray_data(line)]
     blocks = lines_to_blocks(lines, page.paragraphs())
-    document = _build_document(stated, blocks, TextSource.ALL_TEXT, suggested_publish_date(stated.metadata))
+    guessed_ts = suggested_publish_date(stated.metadata) if stated.published_ts is None else None
+    document = _build_document(stated, blocks, TextSource.ALL_TEXT, guessed_ts)
     return PageDocument(document, "noindex" in stated.metadata.robots)
 
 
