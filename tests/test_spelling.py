@@ -52,6 +52,9 @@ async def replica(tmp_path: Path) -> Replica:
         ("mostly unknown", "boundry xylophon quartett", "boundry xylophon quartett"),
         ("without spaces", "今天天汽", "今天天汽"),
         ("English that no text has", "boundaries of planes", "boundaries of planes"),
+        ("English made of a word and an ending", "a platter of boundless layering", "a platter of boundless layering"),
+        ("long English that no text has", "a boundary is convinncing", "a boundary is convincing"),
+        ("short English that no text has", "a boundary of papwr", "a boundary of papwr"),
         ("nothing", "", ""),
     ],
 )
