@@ -107,24 +107,49 @@ def test_a_passage_counts_by_its_page_too() -> None:
     assert [score for _, score in found] == pytest.approx([0.524, 0.48, 0.356, 0.0])
 
 
-@pytest.mark.parametrize(("question_words", "semantic"), [(7, 0.25**ranking.SHORT_SHARPNESS), (8, 0.25)])
-def test_meaning_tells_more_sharply_for_a_short_question(question_words: int, semantic: float) -> None:
-    """Half as near as the nearest is a quarter as good for a long question, and less for a short one."""
-    words = ranking.WordMatches(first=WORDS, confidence=1.0, question_words=question_words)
+def test_meaning_tells_more_sharply_for_a_short_question() -> None:
+    """Half as near as the nearest is less than a quarter as good."""
+    words = ranking.WordMatches(first=WORDS, confidence=1.0, question_words=ranking.SHORT_QUESTION - 1)
 
     found = {hit.key: hit for hit in ranking.fuse(words, MEANING, 0.5, lambda key: False, lambda key: False)}
 
+    semantic = 0.25**ranking.SHORT_SHARPNESS
     assert (found["c"].semantic, found["c"].score) == (semantic, pytest.approx(semantic / 2))
     assert (found["b"].score, found["a"].score) == (0.625, 0.5)
 
 
-@pytest.mark.parametrize("sharpness", [1.0, ranking.SHORT_SHARPNESS])
-def test_how_sharply_meaning_tells_leaves_out_nothing_more(sharpness: float) -> None:
+def test_a_part_of_a_long_question_counts_as_far_as_both_sides_agree() -> None:
+    """Of what one side alone found the rest counts, of what both found more; what can only have words keeps all."""
+    words = ranking.WordMatches(first=[*WORDS, ("d", 5.0)], confidence=1.0, question_words=ranking.SHORT_QUESTION)
+
+    found = {hit.key: hit for hit in ranking.fuse(words, MEANING, 0.5, lambda key: False, lambda key: key == "d")}
+
+    alone = 1 - ranking.AGREEMENT
+    assert found["a"][2:] == pytest.approx((alone, 0.0))
+    assert found["c"][2:] == pytest.approx((0.0, alone * 0.25))
+    assert found["b"][2:] == pytest.approx((alone * 0.25 + ranking.AGREEMENT * 0.5, alone + ranking.AGREEMENT * 0.5))
+    assert found["b"].score == pytest.approx(sum(found["b"][2:]) / 2)
+    assert found["d"].score == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(("meaning", "weight"), [([], 0.5), (MEANING, 0.0), (MEANING, 1.0)])
+def test_one_side_alone_need_not_agree_with_the_other(meaning: list[tuple[str, float]], weight: float) -> None:
+    """The best of a long question counts in full where only words, or only meaning, are asked for."""
+    words = ranking.WordMatches(first=WORDS, confidence=1.0, question_words=ranking.SHORT_QUESTION)
+    weight = weight if meaning else ranking.weight_of_words(weight, has_words=True, has_meaning=False)
+
+    best = ranking.fuse(words, meaning, weight, lambda key: False, lambda key: False)[0]
+
+    assert best.score == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("sharpness", "agreement"), [(1.0, 0.0), (ranking.SHORT_SHARPNESS, 0.0), (1.0, 0.6)])
+def test_how_sharply_meaning_tells_leaves_out_nothing_more(sharpness: float, agreement: float) -> None:
     """What is too faint is so by its nearness, whatever the power by which it counts."""
     meaning = [("a", 0.9), ("b", 0.36), ("c", 0.34), ("d", 0.2)]
-    hits = ranking.weighted([("a", 9.0), ("d", 1.0)], meaning, 0.5, sharpness=sharpness)
+    hits = ranking.weighted([("a", 9.0), ("d", 1.0)], meaning, 0.5, sharpness=sharpness, agreement=agreement)
 
-    assert {hit.key for hit in ranking.without_faint(hits, sharpness)} == {"a", "b", "d"}
+    assert {hit.key for hit in ranking.without_faint(hits, sharpness, agreement)} == {"a", "b", "d"}
 
 
 def test_what_is_only_remotely_like_the_question_is_left_out() -> None:
