@@ -28,10 +28,22 @@ from core.search.plain_markdown import MOST_CHARS, plain_text
         ("> quoted\n> > twice", "quoted\ntwice"),
         ("| Year | Level |\n| --- | ---: |\n| 1911 | 3 \\| 4 |", "Year · Level\n1911 · 3 | 4"),
         ("```python\nx = a * b  # **\n```\nafter", "x = a * b  # **\nafter"),
-        ("Title\n=====\n\n---\n\ntext", "Title\n\n\ntext"),
+        ("Title\n=====\n\n---\n\ntext", "Title\n\ntext"),
         ("\\<script> \\# 1\\. \\*not\\* C:\\Users", "<script> # 1. *not* C:\\Users"),
         ("snake_case, 2*3 and 4*5, 2**10, a * b, -5, ~~old~~", "snake_case, 2*3 and 4*5, 2**10, a * b, -5, old"),
         ("#5 is no heading", "#5 is no heading"),
+        ("It broke.[^1] Twice[^the-mill], said he", "It broke. Twice, said he"),
+        ("[^1]: In the night.[^2]\n> [^2]: See [there](x).", "In the night.\nSee there."),
+        ("as [^a-z] and x[^2 here", "as [^a-z] and x[^2 here"),
+        ('See [the weir][w] and [the mill][].\n\n[w]: https://a.example/w "Weir"', "See the weir and the mill."),
+        ("The [Old *Weir*] and [sic]\n\n  [old weir]: <w.html>\n[a b]: #c 'C'", "The Old Weir and [sic]"),
+        ("[w]: https://a.example/w\n[mill]: m.html", "w: https://a.example/w\nmill: m.html"),
+        ("[Note]: it broke in the night", "[Note]: it broke in the night"),
+        ("> [!WARNING]\n> It breaks.", "Warning\nIt breaks."),
+        ("[the weir](\nhttps://a.example/w)", "the weir"),
+        ('<p align="center">\n<b>Weir</b><br/>and <img src="x.png"> mill</p>', "Weir and  mill"),
+        ("The <!-- old\n-->weir is a List<Stone>, a<b and c>d", "The weir is a List<Stone>, a<b and c>d"),
+        ("```\n[^1]: a[^2] <b>\n[w]: /w\n```", "[^1]: a[^2] <b>\n[w]: /w"),
     ],
 )
 def test_marks_go(markdown: str, expected: str) -> None:
@@ -56,8 +68,40 @@ def test_any_text_is_shown(markdown: str) -> None:
 @pytest.mark.usefixtures("no_runaway")
 @pytest.mark.parametrize(
     "unit",
-    ["[", "](", "](a", "](a ", "`", "``` ", "*a", "**", "_a ", "\\", "> ", "|", "| ", "# ", " ", "<http://", "]["],
+    [
+        "[",
+        "](",
+        "](a",
+        "](a ",
+        "`",
+        "``` ",
+        "*a",
+        "**",
+        "_a ",
+        "\\",
+        "> ",
+        "|",
+        "| ",
+        "# ",
+        " ",
+        "<http://",
+        "][",
+        "<!--",
+        "<a ",
+        "[^1",
+        "[^1]: ",
+        "](\n",
+        "[a]: b\n",
+    ],
 )
 def test_a_megabyte_takes_no_time(unit: str) -> None:
     """A hostile text of a megabyte is read in a moment, and only its beginning."""
     assert len(plain_text(unit * (1_000_000 // len(unit)) + "x")) <= 3 * MOST_CHARS
+
+
+@pytest.mark.usefixtures("no_runaway")
+def test_brackets_within_brackets_take_no_time() -> None:
+    """Also where each pair might be the name of a link."""
+    nested = "[" * 20_000 + "]" * 20_000
+
+    assert plain_text(f"[a]: b\n{nested}") == nested

@@ -14,29 +14,63 @@ _RULE = re.compile(r"[ \t]*(?:[-*_=][ \t]*+){3,}+$|[ \t]*=+[ \t]*$")
 _TABLE_RULE = re.compile(r"[ \t:|]*+-[-:| \t]*$")
 _LINE_START = re.compile(r"[ \t]*(?:>[ \t]?)*+[ \t]*(?:#{1,6}(?:[ \t]+|$)|[-+*](?:[ \t]+|$)(?:\[[ xX]\][ \t]+)?)?")
 _HEADING_END = re.compile(r"[ \t]#+[ \t]*$")
+_FOOTNOTE_START = re.compile(r"\[\^[\w-]{1,60}\]:[ \t]*")
+_ALERT = re.compile(r"\[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\][ \t]*$")
+_DEFINITION = re.compile(
+    r"\[(?P<label>(?!\^)[^\[\]]{1,200})\]:[ \t]*<?(?P<address>[^\s<>]{1,2000})>?"
+    r"(?:[ \t]+(?:\"[^\"]*\"|'[^']*'|\([^()]*\)))?[ \t]*$"
+)
+_MOST_LABEL_PARTS = 9
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
+_TAGS = (
+    "a|abbr|b|blockquote|br|center|code|dd|del|details|div|dl|dt|em|figcaption|figure|font|h[1-6]|hr|i|iframe|img|input"
+    "|ins|kbd|li|mark|ol|p|picture|pre|q|s|samp|small|source|span|strong|sub|summary|sup|table|tbody|td|tfoot|th|thead"
+    "|tr|tt|u|ul|var|video"
+)
 _CELL_BREAK = re.compile(r"(?<!\\)\|")
 _INLINE = re.compile(
     r"(?=[\\`\[\]!<*_~\n])(?:"  # most letters begin none of these: a third of the time
     r"\\(?P<escaped>[!-/:-@\[-`{-~])"
     r"|`+(?P<code>[^`]*)`+"
-    r"|(?P<link>\]\((?:[^()\s\\]|\\.|\([^()\s]{0,500}\)){0,2000}+(?:[ \t\n]+[\"'(][^\"'()\n]{0,300}[\"')])?[ \t]*\))"
+    r"|(?P<footnote>\[\^(?!\w-\w\])[\w-]{1,60}\])"  # [^a-z] is of a regular expression
+    r"|(?P<link>\]\([ \t]*\n?[ \t]*(?:[^()\s\\]|\\.|\([^()\s]{0,500}\)){0,2000}+"
+    r"(?:[ \t\n]+[\"'(][^\"'()\n]{0,300}[\"')])?[ \t]*\))"
     r"|(?P<reference>\]\[[^\[\]\n]{0,200}\])"
     r"|(?P<open>!?\[)"
     r"|(?P<close>\])"
     r"|<(?P<address>(?:https?://|mailto:)[^<>\s]{1,2000})>"
+    rf"|(?P<tag></?(?:{_TAGS})(?:\s[^<>=]{{0,200}}=[^<>]{{0,2000}})?\s*/?>|<!--(?:[^-]|-(?!->)){{0,1000}}+-->)"
     r"|(?P<run>\*+|_+|~~)"
     r"|(?P<paragraph>\n[ \t]*\n))"
 )
 
 
 def plain_text(markdown: str) -> str:
-    """Return the words of a Markdown text, line by line, without its marks."""
-    lines = _lines(markdown[:MOST_CHARS].split("\n"))
+    """Return the words of a Markdown text, line by line, without its marks.
+
+    Where links lead is left out, unless there is nothing else.
+    """
+    lines = list(_lines(markdown[:MOST_CHARS].split("\n")))
+    targets = {
+        at: found
+        for at, (is_code, line) in enumerate(lines)
+        if not is_code and "]:" in line and (found := _DEFINITION.match(line))
+    }
+    labels = frozenset(_label(found["label"]) for found in targets.values())
+    text = _plain([line for at, line in enumerate(lines) if at not in targets], labels)
+    return text or "\n".join(f"{found['label']}: {found['address']}" for found in targets.values())
+
+
+def _plain(lines: list[tuple[bool, str]], labels: frozenset[str]) -> str:
     parts = []
     for is_code, group in groupby(lines, key=lambda line: line[0]):
         text = "\n".join(line for _, line in group)
-        parts.append(text if is_code else _Inline(text).plain())
+        parts.append(text if is_code else _BLANK_LINES.sub("\n\n", _Inline(text, labels).plain()))
     return "\n".join(parts).strip()
+
+
+def _label(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def _lines(lines: list[str]) -> Iterator[tuple[bool, str]]:
@@ -56,6 +90,8 @@ def _without_line_marks(line: str) -> str:
     text = line[start.end() :] if start else line
     if start and "#" in start[0]:
         return _HEADING_END.sub("", text)
+    if text.startswith("["):
+        return _ALERT.sub(lambda found: found[1].capitalize(), _FOOTNOTE_START.sub("", text, count=1))
     if text.startswith("|"):
         return " · ".join(cell.strip() for cell in _CELL_BREAK.split(text.rstrip().strip("|")) if cell.strip())
     return text
@@ -64,8 +100,10 @@ def _without_line_marks(line: str) -> str:
 class _Inline:
     """Takes the marks out of running text in one pass; what opens nothing stays as it is."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, labels: frozenset[str]) -> None:
+        """`labels`: names of links that are explained elsewhere; in brackets they are links on their own."""
         self._text = text
+        self._labels = labels
         self._parts: list[str] = []
         self._brackets: list[int] = []
         """Parts that are opening brackets."""
@@ -91,10 +129,22 @@ class _Inline:
         elif kind in ("link", "reference"):
             return self._link(mark[0], is_cut=kind == "link")
         elif kind == "close" and self._brackets:
-            self._brackets.pop()
+            return self._closed(self._brackets.pop())
+        elif kind == "footnote":
+            return ""
+        elif kind == "tag":
+            return " " if mark[0].startswith("<br") else ""
         elif kind == "paragraph":
             self._runs.clear()
         return mark[0]
+
+    def _closed(self, opening: int) -> str:
+        inside = self._parts[opening + 1 : opening + 1 + _MOST_LABEL_PARTS]
+        is_whole = opening + 1 + len(inside) == len(self._parts)
+        if self._labels and is_whole and _label("".join(inside)) in self._labels:
+            self._parts[opening] = ""
+            return ""
+        return "]"
 
     def _link(self, target: str, *, is_cut: bool) -> str:
         """Drop the brackets and the target; a link whose beginning is in another chunk has no opening bracket."""
