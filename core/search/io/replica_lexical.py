@@ -210,7 +210,7 @@ class LexicalIndex:
         """Return id and text of the chunks with these numbers, without those that were removed."""
         if not numbers:
             return {}
-        query = Query.term_set_query(self._schema, "number", list(numbers))
+        query = self._any_value("number", numbers)
         addresses = [address for _, address in searcher.search(query, len(numbers), count=False).hits]
         texts = {}
         for number, address in zip(searcher.fast_field_values("number", addresses), addresses, strict=True):
@@ -255,9 +255,14 @@ class LexicalIndex:
     def _term(self, field: str, term: str) -> Query:
         return Query.term_query(self._schema, field, term, index_option="freq")
 
+    def _any_value(self, field: str, values: Sequence[str] | Sequence[int]) -> Query:
+        """One of these values, whatever the score. A set of terms is an automaton: 13 numbers 245 µs beside 29, a
+        language that all pages have, beside three words, 2.3 ms beside 0.9."""
+        return _any_of([Query.term_query(self._schema, field, value, index_option="basic") for value in values])
+
     def _limits(self, filters: Filters) -> list[Query]:
         """All of the filters; they do not change the score."""
-        limits = [Query.term_set_query(self._schema, "facet", choices) for choices in filters.facet_choices]
+        limits = [self._any_value("facet", choices) for choices in filters.facet_choices]
         if filters.has_dates:
             since = max(filters.since_ts or 0.0, 5e-324)  # a page without a date has 0 and matches no range
             until = float("inf") if filters.until_ts is None else filters.until_ts
