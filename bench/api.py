@@ -6,7 +6,7 @@ loopback. Figures: search p95 ≤ 2x the in-process query; /health and /metrics 
 the overview of the dashboard ≤ 20 ms of the API and the server together, and ≤ 300 kB with all files that it loads;
 the state of a knowledge base ≤ 10 kB and < 5 ms with a million pages; 200 listeners cost ingest ≤ 5 %.
 
-    python -m bench.api [--full] [search | large | stream]
+    python -m bench.api [--quick | --full] [search | large | stream]
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import aiohttp
 import numpy as np
@@ -38,8 +39,25 @@ from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect, embedded
 
+
+class Sizes(NamedTuple):
+    """How large each part is."""
+
+    chunks: int
+    queries: int
+    items: int
+    requests: int
+    pages: int
+    rounds: int
+
+
 WARM_UP = 20
 LISTENERS = 200
+SIZES = {
+    "quick": Sizes(5_000, 60, 20_000, 100, 60, 1),
+    "usual": Sizes(20_000, 200, 100_000, 300, 150, 3),
+    "full": Sizes(100_000, 400, 1_000_000, 300, 300, 5),
+}
 MOST_RATIO = 2.0
 MOST_CPU_MS = 5.0
 MOST_VIEW_MS = 20.0
@@ -198,7 +216,11 @@ def ingest(folder: Path, redis_url: str, url: str, pages: int, rounds: int) -> N
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("part", nargs="?", choices=["search", "large", "stream"])
-    parser.add_argument("--full", action="store_true", help="a million items, 100,000 chunks, more rounds")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", dest="size", action="store_const", const="quick", help="20,000 items, 5,000 chunks")
+    size.add_argument(
+        "--full", dest="size", action="store_const", const="full", help="a million items, 100,000 chunks, more rounds"
+    )
     parser.add_argument("--listen", metavar="URL", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.listen:
@@ -206,26 +228,25 @@ def main() -> None:
         return
     for part in [given.part] if given.part else ["search", "large", "stream"]:
         with tempfile.TemporaryDirectory() as name:
-            run(part, Path(name), full=given.full)
+            run(part, Path(name), SIZES[given.size or "usual"])
 
 
-def run(part: str, folder: Path, *, full: bool) -> None:
+def run(part: str, folder: Path, sizes: Sizes) -> None:
     """One part on an empty store."""
     server = embedded.start(folder / "redis", embedded.free_port(0))
     port = embedded.free_port(0)
     url, more = f"http://127.0.0.1:{port}", {"persistent_storage_path": folder, "embedder": "none"}
     settings = Settings(redis_url=SecretStr(server.url), log_level="WARNING", **more)
-    items = 1_000_000 if full else 100_000
     try:
         if part == "large":
-            fill(server.url, Keys(), items)
+            fill(server.url, Keys(), sizes.items)
         with api(server.url, folder, port) as process:
             if part == "search":
-                asyncio.run(search(settings, url, 100_000 if full else 20_000, 400 if full else 200))
+                asyncio.run(search(settings, url, sizes.chunks, sizes.queries))
             elif part == "large":
-                asyncio.run(watch(settings, url, process, items, 300))
+                asyncio.run(watch(settings, url, process, sizes.items, sizes.requests))
             else:
-                ingest(folder, server.url, url, 300 if full else 150, 5 if full else 3)
+                ingest(folder, server.url, url, sizes.pages, sizes.rounds)
     finally:
         server.stop()
 

@@ -1,4 +1,4 @@
-"""How fast do we read feeds, and do we read the same? `python -m bench.feeds [--data DIR]`
+"""How fast do we read feeds, and do we read the same? `python -m bench.feeds [--data DIR] [--feeds N]`
 
 CPU time of our parser, feedparser (as it comes, and without its cleaning) and fastfeedparser on the same bytes in the
 same run; then feedparser's entries one by one against ours. DIR holds `real-feeds.tar.xz`; without it the feeds are
@@ -31,7 +31,10 @@ EXAMPLES_SHOWN = 5
 def main() -> None:
     arguments = argparse.ArgumentParser(prog="python -m bench.feeds", description=(__doc__ or "").splitlines()[0])
     arguments.add_argument("--data", type=Path, default=DEFAULT_DATA, help="folder with real-feeds.tar.xz")
-    bodies = load(arguments.parse_args().data) or made_up()
+    arguments.add_argument("--feeds", type=int, help="so many of them, from all over the list")
+    given = arguments.parse_args()
+    bodies = load(given.data) or made_up()
+    bodies = bodies[:: max(1, len(bodies) // given.feeds)] if given.feeds else bodies
     megabytes = sum(map(len, bodies)) / 1e6
     print(f"{len(bodies)} feeds, {megabytes:.1f} MB\n")
     print_speed(bodies)
