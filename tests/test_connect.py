@@ -93,6 +93,24 @@ def test_embedded_server_survives_a_kill(tmp_path: Path) -> None:
     assert (config["appendonly"], config["maxmemory-policy"], config["bind"]) == ("yes", "noeviction", "127.0.0.1")
 
 
+def test_malloc_of_the_embedded_server_is_tuned_unless_the_user_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a script frees is kept at hand; tunables that are set already are left alone."""
+    said = tmp_path / "tunables"
+    telling = embedded.Wrapper(["/bin/sh", "-c", f'printenv GLIBC_TUNABLES >> "{said}"'])
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    with pytest.raises(StoreUnreachable):
+        embedded.start(tmp_path, ports.take(), wrapper=telling)
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=7")
+    with pytest.raises(StoreUnreachable):
+        embedded.start(tmp_path, ports.take(), wrapper=telling)
+
+    ours, theirs = said.read_text().split()
+    assert "tcache_count=10000" in ours
+    assert theirs == "glibc.malloc.tcache_count=7"
+
+
 def test_free_port_yields_when_taken(server: embedded.EmbeddedServer) -> None:
     """Somebody else's server on our port is left alone."""
     assert embedded.free_port(server.port) != server.port

@@ -32,6 +32,10 @@ AOF_FOLDER = "appendonlydir"
 AOF_NAME = "appendonly.aof"
 _AOF_PART = re.compile(re.escape(AOF_NAME) + r"\.(?P<number>\d+)\.(?P<kind>base|incr)\.(?:rdb|aof)")
 Process = subprocess.Popen[bytes]
+_MALLOC = "glibc.malloc.tcache_count=10000:glibc.malloc.tcache_max=256"
+"""A script frees thousands of short words at a time, and glibc keeps seven of each size at hand: its search for others
+was a quarter of what registering cost the server, and grew with the store. At 100,000 items 49 to 63 µs each, and 38 to
+45 so; at most 21 MB are kept."""
 HELD = ["/bin/sh", "-c", 'read -r go || exit 1; exec "$@"', "up"]
 """Begin with the first line of input: if whoever starts it is killed before, no server is left with its defaults."""
 
@@ -140,6 +144,7 @@ def _spawn(folder: Path, wrapper: Wrapper) -> Process:
             stdin=subprocess.PIPE,
             stdout=server_log,
             stderr=server_log,
+            env={"GLIBC_TUNABLES": _MALLOC, **os.environ},
             umask=0o077,
             # Ctrl-C goes to the whole terminal group; the server must outlive the workers that still write.
             start_new_session=True,
