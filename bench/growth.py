@@ -88,7 +88,8 @@ def _run_steps(
     with tempfile.TemporaryDirectory() as name:
         server = embedded.start(Path(name) / "redis", embedded.free_port(0))
         try:
-            with redis.Redis.from_url(server.url, decode_responses=True) as client:
+            # To empty a store of a million items takes longer than redis-py waits for a reply.
+            with redis.Redis.from_url(server.url, decode_responses=True, socket_timeout=None) as client:
                 for step, do in KINDS[kind](Place(server.url, Path(name), client, ports, work), size):
                     with spending(client) as spent:
                         output = do()
