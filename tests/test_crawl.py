@@ -160,7 +160,7 @@ async def test_too_great_a_loss_stops_and_asks(settings: Settings, site: Site) -
         kept = [n for n in range(6) if await text(context, site.url(f"/p{n}"))]
         assert "python -m scripts.domain crawl docs --yes" in held
         assert len(kept) == 4
-        await context.sources.allow_loss(SID, await connect.now(context.client) + 3600)
+        await context.sources.losses.allow(SID, await connect.now(context.client) + 3600)
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)
         assert not any([await text(context, site.url(f"/p{n}")) for n in range(6)])
 

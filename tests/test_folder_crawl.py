@@ -455,7 +455,7 @@ async def test_emptied_folder_is_held_until_a_person_says_yes(shelf: Shelf) -> N
     assert "python -m scripts.domain crawl papers --yes" in held["message"]
     assert (await shelf.context.sources.details(SID))["held"] == held["message"]
     assert all([await shelf.text(f"{n}.md") for n in range(4)])
-    await shelf.context.sources.allow_loss(SID, await connect.now(shelf.context.client) + 3600)
+    await shelf.context.sources.losses.allow(SID, await connect.now(shelf.context.client) + 3600)
     run = await shelf.crawl()
     assert not any([await shelf.text(f"{n}.md") for n in range(4)])
     assert counts(run)["gone"] == 4

@@ -224,7 +224,7 @@ async def test_emptied_repository_is_held_until_a_person_says_yes(repo: Reposito
         assert "3 of 3 items would be gone within a day" in held["message"]
         assert "scripts.domain crawl code --yes" in held["message"]
     assert all([await repo.text(f"{n}.md") for n in range(3)])
-    await repo.context.sources.allow_loss(SID, await connect.now(repo.context.client) + 3600)
+    await repo.context.sources.losses.allow(SID, await connect.now(repo.context.client) + 3600)
     run = await repo.crawl()
     assert counts(run)["gone"] == 3
     assert not any([await repo.text(f"{n}.md") for n in range(3)])

@@ -74,7 +74,7 @@ async def test_root_that_moves_again_and_again(settings: Settings, site: Site) -
             await crawl_source(context, SID, CrawlMode.INCREMENTAL)
 
         assert await texts(context, site, "/1.2/a", "/1.3/a", "/1.4/a") == [True, True, True]
-        await context.sources.allow_loss(SID, await connect.now(context.client) + 3600)
+        await context.sources.losses.allow(SID, await connect.now(context.client) + 3600)
         site.page("/1.4/", "Guide", links=["/1.4/a", "/1.4/b"])
         site.page("/1.4/b", "New.")
         await crawl_source(context, SID, CrawlMode.INCREMENTAL)

@@ -42,7 +42,7 @@ class PossibleLoss:
 
 async def count_possible_loss(context: Context, sid: str, item_ids: Sequence[str], now: float) -> PossibleLoss:
     """Count each loss once: what has no text, or is remembered as lost, cannot be lost again."""
-    still_there = await context.sources.not_lost(sid, item_ids, now)
+    still_there = await context.sources.losses.not_lost(sid, item_ids, now)
     texts = len(await context.source_items.with_text(still_there))
     return PossibleLoss(texts, len(still_there) - texts)
 
@@ -91,16 +91,16 @@ class LossGuard:
         if not count or source.state.loss_allowed_until > now:
             return ""
         if sid not in self._losses:
-            self._losses[sid] = await self._context.sources.losses(sid, now)
+            self._losses[sid] = await self._context.sources.losses.count(sid, now)
         lost, left = self._losses[sid]
         left = (left if known is None else known) - empty
         before = self._held_back.get(sid, 0)
-        why = self._context.sources.limit.refusal(before + count, lost, left)
+        why = self._context.sources.losses.limit.refusal(before + count, lost, left)
         if not why:
             self._losses[sid] = lost + count, left - count
             return ""
         self._held_back[sid] = before + count
-        refusal = await self._context.sources.hold(source.state, why)
+        refusal = await self._context.sources.losses.hold(source.state, why)
         if not before and not self._is_run:
             log.error("🛑 %s", refusal)
         return refusal
@@ -133,12 +133,12 @@ class LossGuard:
         is_loss = is_removed and decision.count is VisitResult.GONE and item.has_text
         for sid in item.sources if is_loss else ():
             commands += [
-                *self._context.sources.record_loss(sid, item.id, now),
+                *self._context.sources.losses.record(sid, item.id, now),
                 self._context.sources.links_changed(sid),
             ]
         is_back = decision.text is TextAction.REPLACE and not item.has_text and item.missing_checks > 0
         for sid in item.sources if is_back else ():
-            commands.append(self._context.sources.undo_loss(sid, item.id))
+            commands.append(self._context.sources.losses.undo(sid, item.id))
         has_moved_date = bool(item.visited_version) and item.listed_version != item.visited_version
         if source.follows_links and has_moved_date and decision.count in (VisitResult.CHANGED, VisitResult.UNCHANGED):
             commands.append(self._context.sources.count_lastmod(source.sid, decision.count is VisitResult.CHANGED))

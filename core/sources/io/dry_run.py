@@ -107,8 +107,8 @@ async def dry_run_source(context: Context, sid: str, mode: CrawlMode) -> DryRunR
         report.visits = report.added + report.changed + (0 if is_compared else report.unchanged)
     loss = comparison.possible_loss
     if loss.texts and source.state.loss_allowed_until <= now:
-        lost, left = await context.sources.losses(sid, now)
-        report.held = context.sources.limit.refusal(loss.texts, lost, left - loss.empty)
+        lost, left = await context.sources.losses.count(sid, now)
+        report.held = context.sources.losses.limit.refusal(loss.texts, lost, left - loss.empty)
     return report
 
 
@@ -131,8 +131,8 @@ async def _planned_report(context: Context, source: Source, planned: PlannedChan
         for name in names:
             report.name(group, name)
     if planned.removed and source.state.loss_allowed_until <= now:
-        lost, _ = await context.sources.losses(source.sid, now)
-        report.held = context.sources.limit.refusal(planned.removed, lost, planned.known)
+        lost, _ = await context.sources.losses.count(source.sid, now)
+        report.held = context.sources.losses.limit.refusal(planned.removed, lost, planned.known)
     return report
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from core.keys import Keys
 from core.sources.io.domain_store import DomainStore
-from core.sources.io.source_store import DAY_SECONDS, SourceStore
+from core.sources.io.source_losses import DAY_SECONDS
+from core.sources.io.source_store import SourceStore
 from core.store import connect
 from core.store.connect import Client
 
@@ -20,5 +21,5 @@ async def approve_losses(client: Client, keys: Keys, domain_id: str, source: str
     sids = [domain.source_id(source)] if source is not None else list(domain.sources)
     until, sources = await connect.now(client) + DAY_SECONDS, SourceStore(client, keys)
     for sid in sids:
-        await sources.allow_loss(sid, until)
+        await sources.losses.allow(sid, until)
     return sids

@@ -1,4 +1,4 @@
-"""Store sources in Redis: configuration, next listing, notes, and how much they may lose."""
+"""Store sources in Redis: configuration, next listing, notes. What they have lost is in `source_losses`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from core.keys import Keys
 from core.models import ListingEnd, RejectedUrl
 from core.net import pace_store
 from core.registry import field_parsing
+from core.sources.io.source_losses import SourceLosses
 from core.sources.loss_limit import LossLimit
 from core.sources.source_record import DomainFileError, SourceRecord
 from core.sources.source_state import LastmodTrust, SourceState
@@ -25,9 +26,6 @@ log = logging.getLogger("store")
 
 REFUSED_KEPT = 1_000
 UNTRUSTED_KEPT = 1_000
-DAY_SECONDS = 86_400.0
-IF_RIGHT = "If that is right:"
-"""Before the command that answers a stopped loss guard."""
 STATE = (
     *("config", "memory", "links_dirty", "lastmod_right", "lastmod_wrong", "root_id", "loss_allowed_until"),
     *("last_listed_ts", "notes"),
@@ -79,7 +77,7 @@ class SourceStore:
         self._client = client
         self._keys = keys
         self._quarantine = Quarantine(client, keys)
-        self.limit = limit or LossLimit()
+        self.losses = SourceLosses(client, keys, limit or LossLimit())
 
     # ── what there is ──
 
@@ -281,28 +279,7 @@ class SourceStore:
             ("ZREMRANGEBYRANK", index, 0, -UNTRUSTED_KEPT - 1),
         ]
 
-    # ── losses ──
-
-    async def losses(self, sid: str, now: float) -> tuple[int, int]:
-        """Return how many items the source has lost within a day, and how many it has left."""
-        lost = texts(await self._client.zrange(self._keys.lost(sid), str(now - DAY_SECONDS), "+inf", byscore=True))
-        listed = int(await self._client.zcard(self._keys.refs(sid)))
-        # What 404 has hidden is still listed, what was unlisted is not: neither is counted twice.
-        scores = await self._client.zmscore(self._keys.refs(sid), lost) if lost else []
-        return len(lost), listed - sum(score is not None for score in scores)
-
-    async def not_lost(self, sid: str, item_ids: Sequence[str], now: float) -> list[str]:
-        """Return those of these that the source has not lost within a day."""
-        scores = await self._client.zmscore(self._keys.lost(sid), list(item_ids)) if item_ids else []
-        pairs = zip(item_ids, scores, strict=True)
-        return [item_id for item_id, lost_ts in pairs if lost_ts is None or lost_ts < now - DAY_SECONDS]
-
-    async def hold(self, state: SourceState, why: str) -> str:
-        """Note that nothing is removed before a person agrees; return the sentence that tells them."""
-        command = f"python -m scripts.domain crawl {state.record.domain} --yes"
-        message = f"{state.record.sid}: {why}. Nothing more is removed. {IF_RIGHT} {command}"
-        await self._client.hset(self._keys.source(state.record.sid), "held", message)
-        return message
+    # ── what people are told ──
 
     async def notices(self, sids: Sequence[str]) -> list[SourceNotice]:
         """Return what these sources tell people, those first that the loss guard has stopped."""
@@ -323,26 +300,6 @@ class SourceStore:
         message = f"max_pages ({most:,}) is reached, and further pages are left out; a larger max_pages takes them in"
         await self._client.hset(self._keys.source(sid), mapping={"full": message, "links_dirty": "1"})
         return message
-
-    def record_loss(self, sid: str, item_id: str, now: float) -> list[Command]:
-        """Return commands that remember a loss for a day."""
-        key = self._keys.lost(sid)
-        return [
-            ("ZADD", key, now, item_id),
-            ("ZREMRANGEBYSCORE", key, "-inf", now - DAY_SECONDS),
-            ("EXPIRE", key, int(DAY_SECONDS)),
-        ]
-
-    def undo_loss(self, sid: str, item_id: str) -> Command:
-        """Return the command that takes back a loss."""
-        return ("ZREM", self._keys.lost(sid), item_id)
-
-    async def allow_loss(self, sid: str, until: float) -> None:
-        """Note that a person agreed to losses until then."""
-        async with self._client.pipeline(transaction=True) as pipe:
-            pipe.hset(self._keys.source(sid), "loss_allowed_until", f"{until:.3f}")
-            pipe.hdel(self._keys.source(sid), "held")
-            await pipe.execute()
 
 
 def _identity(record: SourceRecord) -> HashFields:

@@ -14,7 +14,7 @@ from core.runs.io.run_list import RunFilter, RunList
 from core.runs.run import source_scope
 from core.sources.io.domain_overview import DomainOverview, SourceOverview
 from core.sources.io.item_counts import ItemCounts
-from core.sources.io.source_store import IF_RIGHT
+from core.sources.io.source_losses import IF_RIGHT
 from core.urls.secrets import redact
 from workers.web.crawler_models import CrawlerRequest
 from workers.web.dashboard.pages import Done, PageTable

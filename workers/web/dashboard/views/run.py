@@ -8,7 +8,7 @@ from typing import Any
 from core.runs.io.run_list import RunList
 from core.runs.io.run_lookup import RunLookup
 from core.runs.run import COUNTERS, RunKind, RunStatus
-from core.sources.io.source_store import IF_RIGHT
+from core.sources.io.source_losses import IF_RIGHT
 from core.urls.secrets import redact
 from workers.web.dashboard.pages import Done, PageTable
 from workers.web.job_models import Job
