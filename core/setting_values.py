@@ -143,7 +143,7 @@ def check_proxy(text: str) -> None:
         raise ValueError(f"only HTTP proxies can be used; {PROXY_FORM}")
     has_more = parts.path not in ("", "/") or parts.query or parts.fragment
     if not host or " " in text or port == 0 or has_more:
-        raise ValueError(f"is no address of a proxy; {PROXY_FORM}")
+        raise ValueError(f"is not the address of a proxy; {PROXY_FORM}")
 
 
 def _check_secret_proxy(value: SecretStr | None) -> None:
@@ -154,7 +154,7 @@ def _check_secret_proxy(value: SecretStr | None) -> None:
 def _check_ports(value: tuple[str, ...]) -> None:
     wrong = [port for port in value if not port.isdigit() or not 0 < int(port) < 65536]
     if wrong:
-        raise ValueError(f"{wrong[0]!r} is no port; use numbers separated by commas")
+        raise ValueError(f"{wrong[0]!r} is not a port; use numbers separated by commas")
 
 
 def _check_hosts(value: tuple[str, ...]) -> None:

@@ -91,7 +91,7 @@ def _date(timestamp: float) -> list[str]:
     """Return the day; nothing, if it is not known."""
     try:
         return [f"{datetime.fromtimestamp(timestamp, UTC):%Y-%m-%d}"] if timestamp > 0 else []
-    except (OverflowError, ValueError, OSError):  # a number that is no date
+    except (OverflowError, ValueError, OSError):  # a number that is not a date
         return []
 
 

@@ -104,8 +104,8 @@ async def test_merging_keeps_what_both_had(paper: Newspaper) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        (OLD, "New Name", "'New Name' is no name of a category; use a-z, 0-9, _ and -, for example new_name"),
-        (OLD, "", "is no name of a category"),
+        (OLD, "New Name", "'New Name' is not the name of a category; use a-z, 0-9, _ and -, for example new_name"),
+        (OLD, "", "is not the name of a category"),
         (OLD, OLD, "has this name already"),
         (OLD, "sample_x", "Names that begin with sample_ are the sample's"),
         ("oldnome", NEW, "There is no category oldnome. Did you mean oldname?"),

@@ -94,7 +94,7 @@ async def test_rare_articles_of_many_are_looked_for_further(
     [
         ("/articles?category=wrld", 404, "There is no category wrld."),
         ("/articles?cursor=nonsense", 422, "This cursor is not one"),
-        ("/articles?since=yesterday", 422, "yesterday is no date"),
+        ("/articles?since=yesterday", 422, "yesterday is not a date"),
         ("/articles?nonsense=1", 422, "no parameter nonsense"),
         ("/articles/0123456789abcdef", 404, "There is nothing stored under 0123456789abcdef."),
         ("/items/url_nothing", 404, "There is nothing stored under url_nothing."),

@@ -136,7 +136,7 @@ async def test_known_domain_is_not_replaced_by_accident(api: ApiServer, shelf: P
         True,
         True,
     )
-    assert (broken[0], "This is no JSON" in broken[2]) == (422, True)
+    assert (broken[0], "This is not JSON" in broken[2]) == (422, True)
     assert "{&#34;id&#34;: </textarea>" in broken[2]
 
 

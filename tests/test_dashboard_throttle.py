@@ -124,7 +124,7 @@ async def test_hosts_that_lie_about_304(pages: ApiServer) -> None:
 
 
 async def test_the_pace_of_a_host_is_set_and_taken_back(pages: ApiServer) -> None:
-    """A form sets it, a button takes it back, and what is no host is refused with a sentence."""
+    """A form sets it, a button takes it back, and what is not a host is refused with a sentence."""
     async with FormClient(pages) as person:
         fields = {"host": "docs.example.org", "gap_seconds": "0", "parallel": "8", "back": "/throttle"}
         _, path, done = await person.submit("/throttle", "/throttle/pace", **fields)
@@ -136,6 +136,6 @@ async def test_the_pace_of_a_host_is_set_and_taken_back(pages: ApiServer) -> Non
     assert (options[0]["gap_seconds"], options[0]["parallel"]) == (0.0, 8)
     assert "Take back" in done
     assert 'role="alert"' in wrong[2]
-    assert "is no host" in wrong[2]
+    assert "is not a host" in wrong[2]
     assert "Take back" not in back[2]
     assert (await pages.get("/api/pace")).json["options"] == []

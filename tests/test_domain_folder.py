@@ -160,9 +160,9 @@ async def test_interrupted_change_is_taken_up_again(settings: Settings, redis: C
 
 
 BAD = [
-    ("no JSON", '{"web_sources": [', "This is no JSON"),
-    ("a wrong value", '{"web_sources": [{"url": "ftp://x"}]}', "web_sources[0].url: is no http or https URL"),
-    ("no text", "\udcff", "is no text in UTF-8"),
+    ("no JSON", '{"web_sources": [', "This is not JSON"),
+    ("a wrong value", '{"web_sources": [{"url": "ftp://x"}]}', "web_sources[0].url: is not an http or https URL"),
+    ("no text", "\udcff", "is not UTF-8 text"),
     ("another id", '{"id": "other", "web_sources": []}', "This domain has no sources"),
     (
         "an id that is not the folder's",
@@ -199,7 +199,7 @@ async def test_spoilt_file_of_a_known_domain(settings: Settings, redis: Client, 
     path = put(settings, "{")
     problem = await take_up(settings, redis, keys).one_if_usable("DOMAIN01")
 
-    assert problem.startswith(f"{path}: This is no JSON")
+    assert problem.startswith(f"{path}: This is not JSON")
     assert await SourceStore(redis, keys).ids() == ["DOMAIN01.Site"]
 
 
@@ -228,7 +228,7 @@ async def test_watch_takes_up_each_file_once(
     put(settings, {"web_sources": [SITE]})
     await watch.look()
     await watch.look()
-    named = caplog.text.count("This is no JSON")
+    named = caplog.text.count("This is not JSON")
     put(settings, {"web_sources": [SITE]}, "bad", later=LATER_SECONDS)
     await watch.look()
 

@@ -184,8 +184,8 @@ def test_a_spoilt_record_is_a_sentence(text: str) -> None:
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("scope", {"web_sources": [WEB | {"scope": "all"}]}, "web_sources[0].scope: should be 'subpages', 'host' or"),
-    ("key", {"web_sources": [WEB | {"scop": "host"}]}, "web_sources[0].scop: is no key that Freshet knows."),
-    ("top key", {"web_source": [WEB]}, "web_source: is no key that Freshet knows."),
+    ("key", {"web_sources": [WEB | {"scop": "host"}]}, "web_sources[0].scop: is not a key that Freshet knows."),
+    ("top key", {"web_source": [WEB]}, "web_source: is not a key that Freshet knows."),
     ("no url", {"web_sources": [WEB, {}]}, "web_sources[1].url: is missing."),
     ("type", {"web_sources": [WEB | {"max_depth": "3"}]}, "web_sources[0].max_depth: should be a valid integer."),
     ("bool is no number", {"web_sources": [WEB | {"max_pages": True}]}, "web_sources[0].max_pages: should be"),
@@ -199,22 +199,22 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("gap", {"web_sources": [WEB | {"gap_seconds": -1}]}, "web_sources[0].gap_seconds: should be greater than"),
     ("gap of a folder", {"folder_sources": [{"path": "x", "gap_seconds": 0}]}, "folder_sources[0].gap_seconds: is no"),
     ("no number", {"web_sources": [WEB | {"interval_seconds": float("nan")}]}, "web_sources[0].interval_seconds: "),
-    ("id", {"id": "A b", "web_sources": [WEB]}, "id: is no name; use letters without accents, 0-9, _ and -"),
-    ("id with dot", {"id": "a.b", "web_sources": [WEB]}, "id: is no name"),
-    ("id with newline", {"id": "a\n", "web_sources": [WEB]}, "id: is no name"),
-    ("long id", {"id": "a" * 64, "web_sources": [WEB]}, "id: is no name"),
+    ("id", {"id": "A b", "web_sources": [WEB]}, "id: is not a name; use letters without accents, 0-9, _ and -"),
+    ("id with dot", {"id": "a.b", "web_sources": [WEB]}, "id: is not a name"),
+    ("id with newline", {"id": "a\n", "web_sources": [WEB]}, "id: is not a name"),
+    ("long id", {"id": "a" * 64, "web_sources": [WEB]}, "id: is not a name"),
     ("index", {"web_sources": [WEB], "index": "pinecone"}, "index: should be 'redis' or 'openai'."),
-    ("store id", {"web_sources": [WEB], "vector_store_id": "vs 1"}, "vector_store_id: is no id of a vector store"),
-    ("scheme", {"web_sources": [{"url": "ftp://example.org/"}]}, "web_sources[0].url: is no http or https URL"),
+    ("store id", {"web_sources": [WEB], "vector_store_id": "vs 1"}, "vector_store_id: is not the id of a vector store"),
+    ("scheme", {"web_sources": [{"url": "ftp://example.org/"}]}, "web_sources[0].url: is not an http or https URL"),
     ("empty path", {"folder_sources": [{"path": ""}]}, "folder_sources[0].path: "),
     ("nul", {"folder_sources": [{"path": "/a\0"}]}, "folder_sources[0].path: a path with a NUL"),
     ("a stranger's home", {"folder_sources": [{"path": "~root/x"}]}, "folder_sources[0].path: may begin with ~/"),
     ("an address", {"folder_sources": [{"path": "https://example.org/"}]}, "folder_sources[0].path: is an address"),
-    ("repo", {"github_sources": [{"repo": "just-a-name"}]}, "github_sources[0].repo: is no repository; write owner/"),
-    ("repo up", {"github_sources": [{"repo": "a/.."}]}, "github_sources[0].repo: is no repository"),
-    ("repo deep", {"github_sources": [{"repo": "a/b/c"}]}, "github_sources[0].repo: is no repository"),
-    ("branch", {"github_sources": [{"repo": "a/b", "branch": "x/../y"}]}, "github_sources[0].branch: is no name of a"),
-    ("branch query", {"github_sources": [{"repo": "a/b", "branch": "x?y"}]}, "github_sources[0].branch: is no name"),
+    ("repo", {"github_sources": [{"repo": "just-a-name"}]}, "github_sources[0].repo: is not a repository; write"),
+    ("repo up", {"github_sources": [{"repo": "a/.."}]}, "github_sources[0].repo: is not a repository"),
+    ("repo deep", {"github_sources": [{"repo": "a/b/c"}]}, "github_sources[0].repo: is not a repository"),
+    ("branch", {"github_sources": [{"repo": "a/b", "branch": "x/../y"}]}, "github_sources[0].branch: is not the name"),
+    ("branch query", {"github_sources": [{"repo": "a/b", "branch": "x?y"}]}, "github_sources[0].branch: is not the"),
     ("none", {"id": "kb"}, "This domain has no sources; give it"),
     ("empty lists", {"web_sources": [], "list_sources": []}, "This domain has no sources"),
     ("sharepoint", {"file_sources": [{"source_id": "x"}]}, "file_sources[0].site_url: is missing"),
@@ -247,17 +247,17 @@ def test_what_is_wrong_is_said_by_place(name: str, fields: dict[str, Any], sente
 
 
 NO_JSON = [
-    ("nothing", "", "This is no JSON: Expecting value in line 1, column 1."),
-    ("half", '{"id": "a",\n', "This is no JSON: "),
+    ("nothing", "", "This is not JSON: Expecting value in line 1, column 1."),
+    ("half", '{"id": "a",\n', "This is not JSON: "),
     ("a list", "[]", "A domain is a JSON object"),
     ("a key twice", '{"id": "a", "id": "b"}', "id: is there twice."),
-    ("very deep", '{"a":' * 100_000, "This is no domain: it is nested too deeply."),
+    ("very deep", '{"a":' * 100_000, "This is not a domain: it is nested too deeply."),
 ]
 
 
 @pytest.mark.parametrize(("name", "text", "sentence"), NO_JSON, ids=[row[0] for row in NO_JSON])
 def test_what_is_no_json_is_said(name: str, text: str, sentence: str) -> None:
-    """A file that is no JSON object is told apart from one with a wrong value."""
+    """A file that is not a JSON object is told apart from one with a wrong value."""
     with pytest.raises(DomainFileError) as caught:
         parse_domain(text, FOLDER)
 

@@ -244,8 +244,8 @@ async def test_names_that_are_no_utf8_are_refused(tmp_path: Path) -> None:
 
     assert [ref.address for ref in refs] == [str(tmp_path / "ünï.md")]
     assert refused == {
-        f"{tmp_path}/\\udcff.md": "its name is no UTF-8",
-        f"{tmp_path}/\\udcfe": "its name is no UTF-8",
+        f"{tmp_path}/\\udcff.md": "its name is not UTF-8",
+        f"{tmp_path}/\\udcfe": "its name is not UTF-8",
     }
     assert end.is_complete
 
@@ -539,5 +539,5 @@ def test_what_cannot_be_configured_is_a_sentence(tmp_path: Path) -> None:
     """A bad pattern or root stops at once."""
     with pytest.raises(ValueError, match="the pattern"):
         source(tmp_path, "[a")
-    with pytest.raises(ValueError, match="no UTF-8"):
+    with pytest.raises(ValueError, match="not UTF-8"):
         source(tmp_path / "\udcff")

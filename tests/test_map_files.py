@@ -188,7 +188,7 @@ def test_what_is_no_file_is_damaged(path: Path, tmp_path: Path, kind: str) -> No
     kinds = {"link": lambda: path.symlink_to(tmp_path / "elsewhere"), "pipe": lambda: os.mkfifo(path)}
     kinds.get(kind, path.mkdir)()
 
-    with pytest.raises(MapFileDamaged, match="no regular file"):
+    with pytest.raises(MapFileDamaged, match="not a regular file"):
         rows_of(path)
     if kind != "folder":
         MapFileWriter(path, FileRow).start()

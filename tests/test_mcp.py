@@ -452,7 +452,7 @@ def connect_port(settings: Settings) -> int:
 
 @pytest.mark.parametrize("text", ["8090", "localhost", "127.0.0.1:x", "a@b:1", "127.0.0.1:80/mcp", "127.0.0.1:99999"])
 def test_wrong_addresses(text: str) -> None:
-    """What is no host and port is refused with an example."""
+    """What is not a host and port is refused with an example."""
     with pytest.raises(SettingsError, match=r"write host and port, as 127\.0\.0\.1:8090"):
         parse_bind(text)
 

@@ -180,7 +180,7 @@ def test_paths_outside_are_refused(storage: MirrorStorage, path: str) -> None:
         lambda: storage.status(wrong),
         lambda: storage.open_file(wrong),
     ):
-        with pytest.raises(ValueError, match="is no file of"):
+        with pytest.raises(ValueError, match="is not a file of"):
             attempt()
     assert files(storage) == {"a.txt": "content"}
 

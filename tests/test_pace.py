@@ -181,7 +181,7 @@ def test_hosts_as_people_write_them(written: str, expected: str) -> None:
 )
 def test_what_is_no_host(written: str) -> None:
     """A sentence that says how to write one."""
-    with pytest.raises(ValueError, match=r"is no (host|registrable domain)"):
+    with pytest.raises(ValueError, match=r"is not a (host|registrable domain)"):
         checked_host(written)
 
 

@@ -196,5 +196,5 @@ async def test_store_that_takes_no_run_is_checked(library: Library, capsys: pyte
     told = json.loads(capsys.readouterr().out)
 
     assert sum(told["findings"].values()) > 0
-    assert any("This check is no run" in note for note in told["notes"])
+    assert any("This check is not a run" in note for note in told["notes"])
     assert await client.get(keys.runs_open) == "of another type"

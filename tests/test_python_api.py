@@ -138,7 +138,7 @@ async def test_changing_does_the_same_both_ways(both: BothWays) -> None:
         (lambda: api.search("..."), "Say what to look for"),
         (lambda: api.search("x", per_page=1000), "per_page"),
         (lambda: api.articles("wrold"), "no category wrold"),
-        (lambda: api.articles(since="soon"), "is no date"),
+        (lambda: api.articles(since="soon"), "is not a date"),
         (lambda: api.article("0" * 16), "There is no article"),
         (lambda: api.pause("jb_1_00000000"), "jb_1_00000000"),
     ],

@@ -151,7 +151,7 @@ def test_the_version_follows_the_configuration() -> None:
     ("root", "kind"), [("", "host"), ("ftp://e.org/", "host"), ("e.org", "host"), (DOCS, "planet")]
 )
 def test_what_cannot_be_used_is_told(root: str, kind: str) -> None:
-    """A root that is no web address, or a kind nobody knows, is an error at once."""
+    """A root that is not a web address, or a kind nobody knows, is an error at once."""
     with pytest.raises(ValueError, match=r"root of a web source|planet"):
         Scope(root, kind)
 

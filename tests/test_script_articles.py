@@ -58,7 +58,7 @@ async def test_headlines_for_programs(stored: float, settings: Settings) -> None
         (["--language", "fr", "--json"], (0, "[]\n", "")),
         (["--category", "none"], (2, "", "There is no category none; there are: empty, sport, world.\n")),
         (["--limit", "0"], (2, "", "--limit is 1 or more.\n")),
-        (["--since", "soon"], (2, "", "soon is no date; write 2026-01-31 or 2026-01-31T12:00:00Z. A length of time")),
+        (["--since", "soon"], (2, "", "soon is not a date; write 2026-01-31 or 2026-01-31T12:00:00Z. A length of")),
     ],
 )
 async def test_nothing_and_bad_arguments(

@@ -157,8 +157,8 @@ async def test_file_in_the_folder_of_a_domain_needs_no_add(
     assert crawled == 0
     assert await redis.zcard(keys.refs("DOMAIN01.notes")) == 2
     assert "DOMAIN01" in listed.out
-    assert listed.err.startswith(f"{narrow}/bad/domain.json: This is no JSON")
-    with pytest.raises(FreshetError, match="This is no JSON"):
+    assert listed.err.startswith(f"{narrow}/bad/domain.json: This is not JSON")
+    with pytest.raises(FreshetError, match="This is not JSON"):
         await domain_crawl.crawl("bad")
 
 

@@ -103,7 +103,7 @@ async def test_lines_are_lines(news: ArticlePage, redis: Client, settings: Setti
         (["--category", "none"], "There is no category none. `python -m scripts.status` shows what there is."),
         (["--domain", "none"], "There is no domain none. `python -m scripts.domain list` shows what there is."),
         (["--category", "a", "--domain", "b"], "Export a category or a domain, not both"),
-        (["--until", "x"], "x is no date"),
+        (["--until", "x"], "x is not a date"),
     ],
 )
 async def test_bad_arguments_are_sentences(settings: Settings, words: list[str], sentence: str) -> None:

@@ -184,12 +184,12 @@ async def test_options_of_a_host_and_json(redis: Client, keys: Keys, capsys: pyt
     ("words", "sentence"),
     [
         (("https://unknown.example/feed", "15m", None, None), "is in no category"),
-        (("docs.example.org", "15m", None, None), "interval_seconds is no key"),
-        (("https://a.example/feed", None, None, "2"), "parallel is no key"),
-        (("https://a.example/feed", "soon", None, None), "soon is no length of time"),
-        (("https://a.example/feed", None, "-1", None), "-1 is no length of time"),
+        (("docs.example.org", "15m", None, None), "interval_seconds is not a key"),
+        (("https://a.example/feed", None, None, "2"), "parallel is not a key"),
+        (("https://a.example/feed", "soon", None, None), "soon is not a length of time"),
+        (("https://a.example/feed", None, "-1", None), "-1 is not a length of time"),
         (("docs.example.org", None, None, "many"), "--parallel is a whole number"),
-        (("no host", None, "1", None), "'no host' is no host"),
+        (("no host", None, "1", None), "'no host' is not a host"),
     ],
 )
 async def test_wrong_options_are_sentences(

@@ -104,7 +104,7 @@ async def test_language_as_people_write_it(library: Library) -> None:
     [
         (
             ["x", "--since", "yesterday"],
-            "yesterday is no date; write 2026-01-31 or 2026-01-31T12:00:00Z. "
+            "yesterday is not a date; write 2026-01-31 or 2026-01-31T12:00:00Z. "
             "A length of time before now works too: 30m, 2h, 3d.",
         ),
         (["x", "--page", "0"], "--page begins at 1, and --per-page is between 1 and 100."),

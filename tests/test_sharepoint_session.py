@@ -170,7 +170,7 @@ def test_proxy_of_the_settings(loopback: Settings) -> None:
     ],
 )
 def test_what_is_no_site(loopback: Settings, url: str) -> None:
-    """What is no address of a site is refused before anything is asked."""
+    """What is not the address of a site is refused before anything is asked."""
     with pytest.raises(SharePointUnavailable, match="site_url"):
         SharePointSite.open(loopback, url)
 
@@ -208,9 +208,9 @@ def test_answer_that_unpacks_to_too_much(loopback: Settings) -> None:
         (b'{"d": {"results": [', JSON, "cannot be read"),
         (b"[" * 100_000, JSON, "cannot be read"),
         (b"\xff\xfe", JSON, "cannot be read"),
-        (b"null", JSON, "no list of items"),
+        (b"null", JSON, "not a list of items"),
         (b'{"d": {"results": [{"ID": 1}]}}', JSON, "row that cannot be read"),
-        (b'{"d": {"results": [], "__next": 7}}', JSON, "no text"),
+        (b'{"d": {"results": [], "__next": 7}}', JSON, "not a text"),
         (b"", JSON, "cannot be read"),
     ],
 )

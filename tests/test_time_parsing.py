@@ -44,5 +44,5 @@ def test_end_of_a_day() -> None:
 @pytest.mark.parametrize("text", ["", "yesterday", "2x", "h", "-2h", "2026-02-30", "9" * 12 + "d", "2026-01-31T25:00"])
 def test_no_moments(text: str) -> None:
     """Whatever else is a sentence that says what to write."""
-    with pytest.raises(InvalidMoment, match=r"is no date; write 2026-01-31 .* 30m, 2h, 3d\."):
+    with pytest.raises(InvalidMoment, match=r"is not a date; write 2026-01-31 .* 30m, 2h, 3d\."):
         parse_moment(text, NOW)

@@ -100,7 +100,7 @@ def test_other_links_pass(link: str) -> None:
 
 @pytest.mark.parametrize(("link", "reason"), [row[1:] for row in REJECTED], ids=[row[0] for row in REJECTED])
 def test_no_target(link: str, reason: str) -> None:
-    """A target that is hidden, or is no web address, is a rejection that keeps the link."""
+    """A target that is hidden, or is not a web address, is a rejection that keeps the link."""
     assert unwrap(link) == RejectedUrl(link, reason)
 
 

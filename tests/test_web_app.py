@@ -73,7 +73,7 @@ async def test_wrong_query_says_what_is_right(api: ApiServer, query: str, hint: 
     ],
 )
 async def test_bodies_are_strict(probe: ApiServer, body: bytes, status: int, told: str) -> None:
-    """A value of another type, an unknown field or a text that is no JSON is refused with a sentence that names it."""
+    """A value of another type, an unknown field or a text that is not JSON is refused with a sentence that names it."""
     answer = await probe.post("/probe", data=body, headers={"Content-Type": "application/json"})
 
     assert answer.status == status, answer.text

@@ -51,7 +51,7 @@ async def test_one_article_with_its_text(api: ApiServer, context: Context, web: 
     [
         ("/api/articles?category=wrld", 404, "There is no category wrld."),
         ("/api/articles?cursor=nonsense", 422, "This cursor is not one that a list has returned"),
-        ("/api/articles?since=yesterday", 422, "yesterday is no date"),
+        ("/api/articles?since=yesterday", 422, "yesterday is not a date"),
         ("/api/articles?limit=0", 422, "limit"),
         ("/api/articles/0123456789abcdef", 404, "There is no article 0123456789abcdef."),
         ("/api/articles/nonsense", 404, "nonsense"),

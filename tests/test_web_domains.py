@@ -144,7 +144,7 @@ async def test_files_are_taken_up(api: ApiServer, settings: Settings) -> None:
 
     assert state.json["kb_id"] == "DOMAIN01", state.text
     assert [one["id"] for one in listed.json["domains"]] == ["DOMAIN01"]
-    assert [problem.partition(": ")[2][:15] for problem in listed.json["problems"]] == ["This is no JSON"]
+    assert [problem.partition(": ")[2][:16] for problem in listed.json["problems"]] == ["This is not JSON"]
     assert (bad.status, changed.status) == (422, 200), changed.text
     assert (one.json["config"]["index"], one.json["config"]["vector_store_id"]) == ("openai", "vs_1")
     assert json.loads((folder / "DOMAIN01" / "domain.json").read_text()) == body | {"name": "DOMAIN01"}

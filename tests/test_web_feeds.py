@@ -157,7 +157,7 @@ async def test_category_is_renamed_and_dropped(open_api: ApiServer, web: FakeWeb
 
 
 async def test_pace_of_a_host(open_api: ApiServer, redis: Client, keys: Keys) -> None:
-    """Set, listed, and taken back; a name that is no host is refused."""
+    """Set, listed, and taken back; a name that is not a host is refused."""
     given = await open_api.ask("PUT", "/api/pace/docs.example.org", json={"gap_seconds": 0.5, "parallel": 8})
     listed = await open_api.get("/api/pace")
     wrong = await open_api.ask("PUT", "/api/pace/no%20host", json={"gap_seconds": 1})

@@ -102,7 +102,7 @@ async def test_copies_are_left_out(api: ApiServer, redis: Client, keys: Keys) ->
         ("/feeds/world.rss?q=x", 422, "no parameter q"),
         ("/feeds/search.rss", 422, "q"),
         ("/feeds/search.rss?q=...", 422, "Say what to look for"),
-        ("/feeds/search.rss?q=x&since=soon", 422, "soon is no date"),
+        ("/feeds/search.rss?q=x&since=soon", 422, "soon is not a date"),
     ],
 )
 async def test_bad_requests_are_sentences(api: ApiServer, world: None, path: str, status: int, part: str) -> None:

@@ -82,7 +82,7 @@ async def test_doctor_checks_and_repairs_a_sample(
         ("GET", "/api/export?category=nothing", None, 404, "There is no category nothing."),
         ("GET", "/api/export?domain=nothing", None, 404, "There is no domain nothing."),
         ("GET", "/api/export?domain=a&category=b", None, 400, "a category or a domain, not both"),
-        ("GET", "/api/export?since=nonsense", None, 422, "nonsense is no date"),
+        ("GET", "/api/export?since=nonsense", None, 422, "nonsense is not a date"),
         ("POST", "/api/forget", {}, 422, "give one of name, feed and domain"),
         ("POST", "/api/forget", {"name": "https://e.org/"}, 404, "there is nothing of it"),
         ("POST", "/api/forget", {"feed": "https://e.org/"}, 404, "is in no category"),

@@ -173,7 +173,7 @@ async def test_model_that_is_away(library: Library, library_api: ApiServer) -> N
         ("q=%3F%21", 422, "Say what to look for, for instance: q=flood wall."),
         ("q=x&page=0", 422, "page: Input should be greater than or equal to 1"),
         ("q=x&page=300", 422, "Only the first 2,000 results are ranked"),
-        ("q=x&since=yesterday", 422, "yesterday is no date"),
+        ("q=x&since=yesterday", 422, "yesterday is not a date"),
         ("q=x&type=page", 422, "There is no type page; there are: url, file."),
         ("q=x&nestImages=maybe", 422, "nestImages"),
         ("q=x&freshness=nan", 422, "freshness"),

@@ -79,7 +79,7 @@ def rows(scene: Scene) -> list[Row]:
         Row(docs("/guide/de/x"), MISSING, "scope", "docs.guide does not take it: no pattern takes it in (include /g"),
         Row(docs("/docs/three"), MISSING, "scope", "it lies too deep (max_depth 2)", "Change max_depth"),
         Row(docs("/other/x"), MISSING, "scope", "docs.site does not take it: it lies outside (scope subpages of "),
-        Row(docs("/docs/pic.jpg"), MISSING, "scope", "it is no document (names that end in .jpg have no text)"),
+        Row(docs("/docs/pic.jpg"), MISSING, "scope", "it is not a document (names that end in .jpg have no text)"),
         Row(docs(TRAP), MISSING, "scope", "it looks like a spider trap, the same path segments again and again"),
         Row(docs("/tiny/4"), MISSING, "scope", "max_pages (3) is reached", "Raise max_pages of docs.tiny"),
         Row(docs("/docs/unlinked"), UNKNOWN, "listing", "docs.site would take it, but no page of the 2", "Link to it"),

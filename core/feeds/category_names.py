@@ -25,7 +25,7 @@ def check_category(name: str) -> None:
     """Raise FeedFileError if the name of a category is not one that can stand in keys."""
     slug = category_slug(name)
     if slug != name:
-        raise FeedFileError(f"{name!r} is no name of a category; use a-z, 0-9, _ and -, for example {slug}.")
+        raise FeedFileError(f"{name!r} is not the name of a category; use a-z, 0-9, _ and -, for example {slug}.")
 
 
 def nearest(name: str, known: Sequence[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Parse the dates that feeds and pages really carry: epoch seconds, or None when no reading makes sense.
 
 The forms and their order are those of feedparser, so that both agree on every date it can read. Unlike feedparser this
-reads no clock: a date that does not name its year is no date. `parse_date` never raises on what a publisher wrote.
+reads no clock: a date that does not name its year is not a date. `parse_date` never raises on what a publisher wrote.
 """
 
 from __future__ import annotations

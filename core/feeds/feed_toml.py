@@ -59,7 +59,7 @@ def parse_toml(text: str) -> FeedFile:
         raise FeedFileError("The feed list has no [categories] table")
     for name in document:
         if name not in TABLES:
-            raise lines.error(f"{name} is no table that Freshet knows; there are {', '.join(TABLES)}", name)
+            raise lines.error(f"{name} is not a table that Freshet knows; there are {', '.join(TABLES)}", name)
     return FeedFile(
         _categories(document.get("categories", {}), lines),
         _feeds(document.get("feeds", []), lines),
@@ -103,7 +103,7 @@ def _hosts(table: Any, lines: _Lines) -> dict[str, PaceOption]:
     for name, values in table.items():
         key, head = f'hosts."{name}"', lines.number(rf"\[\s*hosts\b.*{re.escape(name)}")
         if not isinstance(values, dict):
-            raise lines.error(f'{key} is no table; a name with dots is quoted: [hosts."docs.example.org"]', at=head)
+            raise lines.error(f'{key} is not a table; a name with dots is quoted: [hosts."docs.example.org"]', at=head)
         if any(isinstance(value, dict) for value in values.values()):
             raise lines.error(f'{key}: a name with dots is quoted: [hosts."docs.example.org"]', at=head)
         try:

@@ -24,7 +24,7 @@ def parse_duration(text: str) -> float:
     text = text.strip().lower()
     if found := _BEFORE_NOW.fullmatch(text if text[-1:].isalpha() else f"{text}s"):
         return float(found[1]) * UNIT_SECONDS[found[2]]
-    raise InvalidDuration(f"{text or 'An empty text'} is no length of time; write 90, 15m, 2h or 1d.")
+    raise InvalidDuration(f"{text or 'An empty text'} is not a length of time; write 90, 15m, 2h or 1d.")
 
 
 class InvalidMoment(FreshetError):
@@ -42,7 +42,7 @@ def parse_moment(text: str, now: float, *, is_end: bool = False) -> float:
             date += timedelta(days=1, microseconds=-1)
     except (ValueError, OverflowError):
         raise InvalidMoment(
-            f"{text or 'An empty text'} is no date; write 2026-01-31 or 2026-01-31T12:00:00Z. "
+            f"{text or 'An empty text'} is not a date; write 2026-01-31 or 2026-01-31T12:00:00Z. "
             "A length of time before now works too: 30m, 2h, 3d."
         ) from None
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()

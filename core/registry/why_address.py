@@ -26,7 +26,7 @@ REFUSALS = {
     "no_link": "There is no URL in it.",
     "too_long": "It is longer than 2,048 characters.",
     "aggregator_opaque": "It is an aggregator's link, and only the aggregator's server knows where it leads.",
-    "aggregator_target": "It is an aggregator's link, and what it leads to is no web address.",
+    "aggregator_target": "It is an aggregator's link, and what it leads to is not a web address.",
     "aggregator_depth": "It is an aggregator's link on an aggregator's link, too often.",
     "private_address": "It leads to a private address.",
 }

@@ -13,7 +13,7 @@ from core.registry.why_trail import Station, StationName, StationState, iso_or_e
 def feed_station(state: FeedState | None, categories: Sequence[str], is_leased: bool, now: float) -> Station:
     """Return the station that says how the feed is; None: the URL is no feed that is subscribed."""
     if state is None:
-        return Station(StationName.FEED, StationState.NOT_APPLICABLE, "It is no feed that is subscribed.")
+        return Station(StationName.FEED, StationState.NOT_APPLICABLE, "It is not a subscribed feed.")
     values: dict[str, object] = {
         "status": str(state.status),
         "categories": list(categories),

@@ -36,7 +36,7 @@ def scope_station(listing: ListingFacts, *, is_named_elsewhere: bool) -> Station
 
 
 def _not_registered(source: SourceListing, listing: ListingFacts, facts: Mapping[str, object]) -> Station:
-    sentence = f"{source.sid} covers it, and it is no item of it yet."
+    sentence = f"{source.sid} covers it, but it is not an item of it yet."
     is_linked = any(page.sid == source.sid for page in listing.pages)
     state = StationState.WAITING if is_linked else StationState.NOT_APPLICABLE
     advice = f"The next crawl registers it: python -m scripts.domain crawl {source.domain}" if is_linked else ""
@@ -61,7 +61,7 @@ _REASONS = {
     NOT_INCLUDED: "no pattern takes it in ({rule})",
     TOO_DEEP: "it lies too deep ({rule})",
     NOT_EMBEDDED: "its type is not one of those that are embedded ({rule})",
-    NO_DOCUMENT: "it is no document ({rule})",
+    NO_DOCUMENT: "it is not a document ({rule})",
     "not allowed": "{rule}",
 }
 

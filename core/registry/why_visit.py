@@ -211,7 +211,7 @@ def next_check_station(facts: VisitFacts, now: float) -> Station:
         if facts.retry_ts and not facts.is_attempted:
             sentence = f"The next try is {ahead(facts.retry_ts, now)}."
             return Station(StationName.NEXT_CHECK, StationState.PASSED, sentence)
-        return Station(StationName.NEXT_CHECK, StationState.NOT_APPLICABLE, "It is no item; nothing checks it.")
+        return Station(StationName.NEXT_CHECK, StationState.NOT_APPLICABLE, "It is not an item; nothing checks it.")
     next_ts = min(facts.due.values(), default=0.0)
     values: dict[str, object] = {
         "due": {source: iso_or_empty(at) for source, at in facts.due.items()},

@@ -26,16 +26,16 @@ def to_json(state: KbState) -> str:
 def from_json(kb_id: str, text: str) -> KbState:
     """Return the state from `state.json`; a missing section or value has its default.
 
-    Raises ValueError if it is no JSON object or a value is of another type.
+    Raises ValueError if it is not a JSON object or a value is of another type.
     """
     read = json.loads(text)
     if not isinstance(read, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     sections = {}
     for section, model in SECTIONS.items():
         values = {} if read.get(section) is None else read[section]
         if not isinstance(values, dict):
-            raise ValueError(f"{section} is no JSON object")
+            raise ValueError(f"{section} is not a JSON object")
         known = {name: values[name] for name in model.model_fields if values.get(name) is not None}
         sections[section] = known | ({"pending_urls": _urls(known)} if "pending_urls" in known else {})
     return state_fields.build(kb_id, read.get("updated_at"), sections)

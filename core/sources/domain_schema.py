@@ -38,7 +38,7 @@ def _url_globs(patterns: tuple[str, ...]) -> tuple[str, ...]:
 
 def _vector_store_id(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_.-]{0,200}", text):
-        raise ValueError("is no id of a vector store, as vs_abc123; leave it empty, and the first crawl makes one")
+        raise ValueError("is not the id of a vector store, as vs_abc123; leave it empty, and the first crawl makes one")
     return text
 
 

@@ -25,7 +25,7 @@ def _clean_url(url: str) -> str:
     if isinstance(cleaned, RejectedUrl):
         if cleaned.reason == "credentials":
             raise ValueError("holds a user name or password; Freshet keeps no secrets in URLs")
-        raise ValueError(f"is no http or https URL that can be read ({cleaned.reason.replace('_', ' ')})")
+        raise ValueError(f"is not an http or https URL that can be read ({cleaned.reason.replace('_', ' ')})")
     if secrets.without_credentials(cleaned) != cleaned:
         raise ValueError("holds a secret in its query; Freshet keeps no secrets in URLs")
     return cleaned

@@ -56,12 +56,12 @@ def file_identity(source: str) -> FileIdentity:
     if path.startswith("/"):
         absolute = "/" + "/".join(_resolved(path.split("/")))
         return FileIdentity("file", absolute, absolute, absolute)
-    raise ValueError(f"{path[:200]!r} is no absolute path")
+    raise ValueError(f"{path[:200]!r} is not an absolute path")
 
 
 def _drive(path: str) -> FileIdentity:
     if path[2:3] != "/":
-        raise ValueError(f"{path[:200]!r} is no absolute path; write the drive as C:/")
+        raise ValueError(f"{path[:200]!r} is not an absolute path; write the drive as C:/")
     names = _resolved(path[3:].split("/"))
     _refuse_streams(names)
     shown = f"{path[0].upper()}:/" + "/".join(names)

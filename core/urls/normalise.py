@@ -92,7 +92,7 @@ def host_of(url: str) -> str:
 
 
 def origin_of(url: str) -> str:
-    """Return `scheme://host[:port]`, or an empty string if this is no http(s) URL."""
+    """Return `scheme://host[:port]`, or an empty string if this is not an http(s) URL."""
     parts = split_url(url)
     if parts is None:
         return ""

@@ -230,12 +230,12 @@ def checked_host(name: str) -> str:
     host = text.removeprefix(ALL_HOSTS)
     parts = split_url(f"http://{host}/")
     if parts is None or not parts.host or set("/@*?") & set(host):
-        raise ValueError(f"{name!r} is no host; write docs.example.org, 10.0.0.1:8080 or *.example.org")
+        raise ValueError(f"{name!r} is not a host; write docs.example.org, 10.0.0.1:8080 or *.example.org")
     if host == text:
         port = host_and_port(host)[1]
         return f"{parts.host}:{port}" if port else parts.host
     if registrable_domain(host) != host:
-        raise ValueError(f"{name!r} is no registrable domain; name the host itself, or *.{registrable_domain(host)}")
+        raise ValueError(f"{name!r} is not a registrable domain; name the host itself, or *.{registrable_domain(host)}")
     return text
 
 
@@ -244,7 +244,7 @@ def checked_option(values: Mapping[str, object], allowed: Iterable[str]) -> Pace
     allowed = tuple(allowed)
     for name in values:
         if name not in allowed:
-            raise ValueError(f"{name} is no key that Freshet knows; there are {', '.join(allowed)}")
+            raise ValueError(f"{name} is not a key that Freshet knows; there are {', '.join(allowed)}")
     return PaceOption(
         interval_seconds=_seconds(values, "interval_seconds", LONGEST_INTERVAL_SECONDS, is_zero_fine=False),
         gap_seconds=_seconds(values, "gap_seconds", LONGEST_GAP_SECONDS, is_zero_fine=True),

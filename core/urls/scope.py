@@ -83,7 +83,7 @@ class RootUrl:
 
     @classmethod
     def parse(cls, url: str) -> RootUrl:
-        """Raises ValueError, with a sentence, for what is no web address."""
+        """Raises ValueError, with a sentence, for what is not a web address."""
         cleaned = clean_url(url)
         parts = None if isinstance(cleaned, RejectedUrl) else split_url(cleaned)
         if isinstance(cleaned, RejectedUrl) or parts is None:

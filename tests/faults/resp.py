@@ -55,7 +55,7 @@ def _end(buffer: bytearray, start: int) -> int:
 
 
 def words(frame: bytes) -> list[str]:
-    """A command's words; text that is no UTF-8 is replaced."""
+    """A command's words; text that is not UTF-8 is replaced."""
     pieces, at = [], frame.index(b"\r\n") + 2
     for _ in range(int(frame[1 : at - 2])):
         line = frame.index(b"\r\n", at)

@@ -57,7 +57,7 @@ async def check_as_run(
         try:
             worker = await stack.enter_async_context(opened)
         except RedisError as error:
-            tell(f"This check is no run, as the store takes none now ({error}).")
+            tell(f"This check is not a run, since the store takes none now ({error}).")
             yield _look_on
             return
 

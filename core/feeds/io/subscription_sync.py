@@ -112,7 +112,7 @@ def read_feed_file(path: Path) -> FeedFile:
     listed, refused = without_refused(parse_opml(body))
     if refused:
         named = ", ".join(redact(url) for url in refused[:NAMED_REFUSALS])
-        log.warning("⚠️ %d entries of %s are no http(s) URLs and are skipped: %s", len(refused), path, named)
+        log.warning("⚠️ %d entries of %s are not http(s) URLs and are skipped: %s", len(refused), path, named)
     return FeedFile(listed)
 
 

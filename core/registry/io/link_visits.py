@@ -99,7 +99,7 @@ class LinkVisits:
         return None
 
     async def _reject(self, link: Link, lease: Lease, rejected: RejectedUrl) -> None:
-        text = f"This is no link that can be fetched ({rejected.reason})."
+        text = f"This is not a link that can be fetched ({rejected.reason})."
         failed = Failed(FailCode.HTTP, FailDetail.URL, text)
         commands = self._context.articles.reject(link, failed, self._clock.now())
         if await self._commit(link, lease, commands, LinkResult.REJECTED):

@@ -82,7 +82,7 @@ def _parse(files: OldStateFiles, name: OldFile, path: Path, data: bytes) -> None
     try:
         value = json.loads(data)
         if not isinstance(value, dict):
-            raise ValueError("it is no JSON object")
+            raise ValueError("it is not a JSON object")
     except (ValueError, RecursionError) as error:
         files.notes.append(
             f"{path} is damaged ({error}); its part is left out, and a migration keeps a copy beside it."

@@ -177,4 +177,4 @@ class StateMigration:
 
 def _require_name(kb_id: str) -> None:
     if not is_file_name(kb_id):
-        raise FreshetError(f"{kb_id!r} cannot be the id of a knowledge base: it is no name of a file.")
+        raise FreshetError(f"{kb_id!r} cannot be the id of a knowledge base: it is not the name of a file.")

@@ -23,9 +23,9 @@ from core.sources.io import source_kinds
 from core.sources.io.domain_folder import MOST_FILE_BYTES, read_file
 from core.sources.source_record import SOURCES_SUFFIX, DomainFileError
 
-_NO_NAME = "is no name; use letters without accents, 0-9, _ and -, at most 63 characters"
+_NO_NAME = "is not a name; use letters without accents, 0-9, _ and -, at most 63 characters"
 _PROBLEMS = {
-    "extra_forbidden": "is no key that Freshet knows",
+    "extra_forbidden": "is not a key that Freshet knows",
     "missing": "is missing",
     "string_pattern_mismatch": _NO_NAME,
 }
@@ -80,7 +80,7 @@ def parse_file(path: Path, data: bytes) -> Domain:
             raise DomainFileError(f"is larger than a domain can be ({MOST_FILE_BYTES:,} bytes).")
         return parse_domain(data.decode(), str(path.absolute().parent))
     except UnicodeDecodeError:
-        raise DomainFileError(f"{path}: is no text in UTF-8.") from None
+        raise DomainFileError(f"{path}: is not UTF-8 text.") from None
     except DomainFileError as error:
         raise DomainFileError(f"{path}: {error}") from None
 
@@ -126,9 +126,9 @@ def _object(text: str) -> dict[str, Any]:
     try:
         read = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_each_once)
     except json.JSONDecodeError as error:
-        raise DomainFileError(f"This is no JSON: {error.msg} in line {error.lineno}, column {error.colno}.") from None
+        raise DomainFileError(f"This is not JSON: {error.msg} in line {error.lineno}, column {error.colno}.") from None
     except RecursionError:
-        raise DomainFileError("This is no domain: it is nested too deeply.") from None
+        raise DomainFileError("This is not a domain: it is nested too deeply.") from None
     if not isinstance(read, dict):
         raise DomainFileError('A domain is a JSON object: {"id": "…", "web_sources": […]}.')
     return read

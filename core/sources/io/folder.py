@@ -98,7 +98,7 @@ class FolderSource(Source):
         `refusal`: why nothing below the root may be read; then nothing is, and nothing counts as gone.
         """
         if not is_utf8(str(root)):
-            raise ValueError(f"the folder {printable_path(str(root))} has a name that is no UTF-8")
+            raise ValueError(f"the folder {printable_path(str(root))} has a name that is not UTF-8")
         # As it was named, not resolved: a root that is a symlink keeps its items when it is turned to another folder.
         self._root = Path(file_identity(str(root.absolute())).address)
         self._patterns = PathPatterns(include, exclude)

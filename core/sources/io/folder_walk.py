@@ -17,7 +17,7 @@ from core.urls.patterns import PathPatterns, is_hidden
 YOUNG_SECONDS = 2.0
 """FAT keeps mtime in steps of 2 s: until then an edit may leave mtime and size as they were."""
 
-_NOT_UTF8 = "its name is no UTF-8"
+_NOT_UTF8 = "its name is not UTF-8"
 
 
 class FolderWalk:

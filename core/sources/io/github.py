@@ -70,13 +70,13 @@ class BranchHead:
 def _repo_name(repo: str) -> str:
     repository = github_names.parse_repository(repo, GITHUB_URL)
     if isinstance(repository, RejectedUrl) or repository.branch:
-        raise ValueError("is no repository; write owner/name")
+        raise ValueError("is not a repository; write owner/name")
     return repository.full_name
 
 
 def _branch_name(branch: str) -> str:
     if branch and not github_names.is_branch(branch):
-        raise ValueError("is no name of a branch")
+        raise ValueError("is not the name of a branch")
     return branch
 
 

@@ -128,7 +128,7 @@ class LocalFiles:
         if error.errno in _FORBIDDEN:
             return _answer(path, 403)
         if error.errno in _NO_FILE:
-            return Failed(FailCode.HTTP, FailDetail.BLOCKED, f"{path} is no regular file")
+            return Failed(FailCode.HTTP, FailDetail.BLOCKED, f"{path} is not a regular file")
         if error.errno not in _NOT_THERE:
             return Failed(FailCode.HTTP, FailDetail.RESET, f"{path} cannot be read: {error.strerror}")
         with contextlib.suppress(OSError), os.scandir(self._root) as entries:
@@ -158,7 +158,7 @@ def _open_inside(root: Path, path: str) -> int:
     at = _step(at, name, _FILE_FLAGS)
     if not stat.S_ISREG(os.fstat(at).st_mode):
         os.close(at)
-        raise _NotAllowed(f"{printable_path(path)} is no regular file")
+        raise _NotAllowed(f"{printable_path(path)} is not a regular file")
     return at
 
 

@@ -187,7 +187,7 @@ def _name_problem(name: str) -> str:
     if set(name) & {"/", "\\", "\0"}:
         return "a name has a character that no file can have here"
     if any("\ud800" <= char <= "\udfff" for char in name):
-        return "a name is no valid Unicode"
+        return "a name is not valid Unicode"
     return ""
 
 

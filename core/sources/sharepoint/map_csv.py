@@ -155,7 +155,7 @@ class _WholeLines:
         try:
             return line.decode("utf-8-sig" if self._number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            raise MapFileDamaged(f"line {self._number} is no UTF-8: {error.reason}") from None
+            raise MapFileDamaged(f"line {self._number} is not UTF-8: {error.reason}") from None
 
 
 def _header(names: list[str], row_class: type[MapRow]) -> list[str]:
@@ -173,5 +173,5 @@ def _from_json(text: str) -> str:
     except ValueError:
         value = None
     if not isinstance(value, str):
-        raise MapFileDamaged("a cell that begins with '\" is no JSON text")
+        raise MapFileDamaged("a cell that begins with '\" is not JSON text")
     return value

@@ -100,12 +100,12 @@ def read_page(answer: object) -> EntityPage:
     rows = body.get("results", body.get("value")) if isinstance(body, dict) else None
     if not isinstance(body, dict) or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise SharePointUnavailable(
-            "The server answered with something that is no list of items. Check site_url: is it the address of a "
+            "The server answered with something that is not a list of items. Check site_url: is it the address of a "
             "SharePoint site?"
         )
     link = body.get("__next") or body.get("odata.nextLink") or body.get("@odata.nextLink") or ""
     if not isinstance(link, str):
-        raise SharePointUnavailable("The link to the next page of the listing is no text.")
+        raise SharePointUnavailable("The link to the next page of the listing is not a text.")
     return EntityPage(rows, link)
 
 
@@ -113,7 +113,7 @@ def read_entity(answer: object) -> Entity:
     """Return one object."""
     body = answer.get("d", answer) if isinstance(answer, dict) else None
     if not isinstance(body, dict):
-        raise SharePointUnavailable("The server answered with something that is no object of SharePoint.")
+        raise SharePointUnavailable("The server answered with something that is not an object of SharePoint.")
     return body
 
 

@@ -61,6 +61,6 @@ def check_site_url(site_url: str) -> str:
         is_site = False
     if not is_site:
         raise SharePointUnavailable(
-            f"site_url {site_url[:200]!r} is no address of a site; write https://contoso.sharepoint.com/sites/MyProject."
+            f"site_url {site_url[:200]!r} is not the address of a site; write https://contoso.sharepoint.com/sites/MyProject."
         )
     return origin_of(site_url.strip()) + quote(parts.path.rstrip("/"), safe="/%")

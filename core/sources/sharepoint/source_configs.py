@@ -47,7 +47,7 @@ def _url_part(text: str) -> str:
     if not names or path.lower().endswith(".aspx"):
         raise ValueError("names no library; give its path, as /Shared Documents")
     if {"", ".", ".."} & set(names) or _has_control(path) or set(path) & set('\\?"*:<>|'):
-        raise ValueError("is no path of a library; write it as in the browser's address, /Shared Documents")
+        raise ValueError("is not the path of a library; write it as in the browser's address, /Shared Documents")
     return path
 
 

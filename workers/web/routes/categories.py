@@ -67,7 +67,7 @@ class OpmlAnswer(AnswerModel):
 
     added: int
     removed: int
-    refused: list[str] = Field(description="Entries that are no http(s) URLs; the others are imported.")
+    refused: list[str] = Field(description="Entries that are not http(s) URLs; the others are imported.")
 
 
 ROUTES = RouteTable("feeds")

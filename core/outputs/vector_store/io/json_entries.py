@@ -14,7 +14,7 @@ _SPACE = " \t\r\n"
 
 
 class EntriesDamaged(Exception):
-    """The text is no JSON array of objects; the message says where it breaks off."""
+    """The text is not a JSON array of objects; the message says where it breaks off."""
 
 
 def read_entries(file: IO[bytes]) -> Iterator[dict[str, Any]]:
@@ -32,7 +32,7 @@ def read_entries(file: IO[bytes]) -> Iterator[dict[str, Any]]:
             text.next_sign()
         entry = text.next_value(count)
         if not isinstance(entry, dict):
-            raise EntriesDamaged(f"entry {count + 1} is no object")
+            raise EntriesDamaged(f"entry {count + 1} is not an object")
         yield entry
         count += 1
     text.skip()
@@ -73,7 +73,7 @@ class _Text:
             except ValueError as error:
                 is_too_long = len(self._buffer) - self._place > MOST_ENTRY_CHARS
                 if is_too_long or not self._more(len(self._buffer)):
-                    raise EntriesDamaged(f"entry {count + 1} is no JSON") from error
+                    raise EntriesDamaged(f"entry {count + 1} is not JSON") from error
                 continue
             self._place = end
             return value
@@ -86,7 +86,7 @@ class _Text:
         try:
             text = self._decoder.decode(data, final=not data)
         except UnicodeDecodeError:
-            raise EntriesDamaged("it is no UTF-8") from None
+            raise EntriesDamaged("it is not UTF-8") from None
         self._is_over = not data
         self._buffer = self._buffer[self._place :] + text
         self._place = 0

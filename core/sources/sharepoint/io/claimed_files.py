@@ -116,7 +116,7 @@ class ClaimedFiles:
     def _path(self, row: FileRow) -> PurePosixPath:
         path = self._paths.from_map(row.file_relative_path)
         if path is None:
-            raise ValueError(f"{row.file_relative_path!r} is no path of this source")
+            raise ValueError(f"{row.file_relative_path!r} is not a path of this source")
         return path
 
     def _take_from_others(self, path: PurePosixPath, owner: FileRow) -> None:

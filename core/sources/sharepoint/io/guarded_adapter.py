@@ -69,7 +69,7 @@ def _connect(guard: Guard, connection: HTTPConnection) -> socket.socket:
         addresses = socket.getaddrinfo(host, connection.port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
         if isinstance(error, UnicodeError):
-            raise NewConnectionError(connection, "is no host name") from error
+            raise NewConnectionError(connection, "is not a host name") from error
         raise NameResolutionError(host, connection, error) from error
     problem: OSError | None = None
     with guard.connecting_to(target):

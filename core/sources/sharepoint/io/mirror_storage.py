@@ -182,7 +182,7 @@ class MirrorStorage:
         depth = len(self.paths.folder.parts)
         is_inside = path.parts[:depth] == self.paths.folder.parts and len(path.parts) > depth + 1
         if not is_inside or path.parts[depth] not in SUBFOLDERS or ".." in path.parts or "\0" in str(path):
-            raise ValueError(f"{str(path)!r} is no file of {self.paths.folder}")
+            raise ValueError(f"{str(path)!r} is not a file of {self.paths.folder}")
         return path.parts
 
     def _put(self, download: Path, parts: tuple[str, ...]) -> None:

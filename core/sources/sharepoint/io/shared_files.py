@@ -71,9 +71,9 @@ def open_regular(path: Path, flags: int) -> IO[bytes]:
         descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
-            raise MapFileDamaged(f"{path.name} is no regular file") from None
+            raise MapFileDamaged(f"{path.name} is not a regular file") from None
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise MapFileDamaged(f"{path.name} is no regular file")
+        raise MapFileDamaged(f"{path.name} is not a regular file")
     return os.fdopen(descriptor, "rb")

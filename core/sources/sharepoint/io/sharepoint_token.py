@@ -111,8 +111,8 @@ def _check_host(settings: Settings, resource: str) -> None:
     allowed = AllowList.parse(settings.fetch_allowed_hosts)
     if not host.endswith(MICROSOFT_SITES) and host != graph and not allowed.permits(host, parts.port or 443):
         raise SharePointUnavailable(
-            f"SHAREPOINT_ACCESS_TOKEN is not sent to {host}, which is no site of Microsoft's. If it is your SharePoint "
-            "or your proxy, add it to FETCH_ALLOWED_HOSTS."
+            f"SHAREPOINT_ACCESS_TOKEN is not sent to {host}, which is not a site of Microsoft's. "
+            "If it is your SharePoint or your proxy, add it to FETCH_ALLOWED_HOSTS."
         )
 
 
