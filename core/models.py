@@ -352,7 +352,7 @@ class ListingEnd:
     """The last value of a listing; a listing without one was interrupted, and removes nothing."""
 
     is_complete: bool
-    """Does absence from this listing mean that something is gone?"""
+    """Whether absence from this listing means that something is gone."""
     reason: str = ""
     """Why it is not complete, for people."""
     memory: Mapping[str, str] = field(default_factory=dict)
@@ -367,15 +367,15 @@ class Chunk:
     """A piece of a text that is embedded and found as one."""
 
     id: str
-    """Of item, heading path, text, n-th occurrence and chunker version: equal pieces keep their id through edits."""
+    """Made of item, heading path, text, n-th occurrence and chunker version: equal pieces keep it through edits."""
     text: str
-    """As it stands in the text; without title and headings around it, so that its hash survives a rename."""
+    """As in the text, without title and headings around it, so that its hash survives a rename."""
     headings: tuple[str, ...] = ()
     """The path of headings above it, outermost first."""
     order: int = 0
     text_hash: str = ""
     level: int = 0
-    """Of the heading that it stands below: 1 to 6; 0: below none."""
+    """Level of the heading above it: 1 to 6; 0: there is none."""
     types: tuple[str, ...] = ()
     """What it is made of, in order: `text`, `list`, `table`, `code`, `heading` (one with nothing below it)."""
 

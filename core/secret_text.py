@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class SecretStr:
-    """A secret; whoever needs it asks for it by name, everything else sees stars."""
+    """A secret: read with `get_secret_value`, shown as stars everywhere else."""
 
     __slots__ = ("_value",)
 

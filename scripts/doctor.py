@@ -48,7 +48,7 @@ class Report:
     healed: int = 0
     left: int = 0
     by_hand: int = 0
-    """Of those that are left, vector stores that only a person can set right."""
+    """How many of those left are vector stores that only a person can set right."""
     waiting: int = 0
     """Pages that wait for an embed worker now."""
     unreadable: int = 0

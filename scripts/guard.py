@@ -24,7 +24,7 @@ WORKER = "worker"
 SERVER = "server"
 GONE = "gone"
 PATIENCE_SECONDS = {WORKER: 7.0, SERVER: 10.0}
-"""In the order of the end. A worker gives its job 3.5 s to end, and then looks after its own processes."""
+"""In the order in which they are ended. A worker gives its job 3.5 s to end, then cleans up its own processes."""
 POLL_SECONDS = 0.05
 KILLED_SECONDS = 2.0
 """How long the kernel may take for a SIGKILL; a process in uninterruptible sleep is not waited for."""
@@ -55,7 +55,7 @@ def end(pids: Iterable[int], patience_seconds: float) -> None:
 
 
 class _Process(NamedTuple):
-    """A process, told from a later one with the same number by when it was started."""
+    """A process, with its start time, which tells it from a later one with the same number."""
 
     pid: int
     started: str

@@ -127,7 +127,7 @@ def _run(settings: Settings, stop: StopRequest, once: bool, with_sharepoint: boo
 
 @contextlib.contextmanager
 def _ownership(path: Path, stop: StopRequest) -> Iterator[tuple[int, bool]]:
-    """Are we the one `up` of this folder? The lock goes with the process, its guard and its keepers."""
+    """Yield the lock, and whether this is the only `up` of the folder. It goes with the process, guard and keepers."""
     with path.open("a+") as lock:
         deadline = time.monotonic() + CLEANUP_SECONDS
         is_owner = _try_lock(lock)

@@ -210,7 +210,7 @@ class UpProcesses:
             tag = b"" if LOG_LINE.match(line) else f"{time.strftime('%H:%M:%S')} {name:<{width}} | ".encode()
             text = tag + line.rstrip(b"\n") + b"\n"
             # Not through Python's buffer, which would complain at the exit if it cannot be written. Errors are ignored:
-            # a process whose output nobody takes would stand still.
+            # a process whose output is not read would block.
             with self._printing, contextlib.suppress(OSError):
                 while text:
                     text = text[os.write(sys.stdout.fileno(), text) :]

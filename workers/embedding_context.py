@@ -44,7 +44,7 @@ class OpenEmbedding:
 
 @asynccontextmanager
 async def open_embedding(settings: Settings, total: int) -> AsyncIterator[OpenEmbedding]:
-    """Open what embedding needs. Where the embedder is unavailable the block ends, and nobody sends it work for now."""
+    """Open what embedding needs. If the embedder is unavailable, the block ends and no work is sent for now."""
     keys, client = Keys.of(settings), connect.open_store(settings)
     try:
         await redis_health.wait_for_server(client, settings, give_up_seconds=redis_health.ONCE_WAIT_SECONDS)

@@ -31,7 +31,7 @@ def health_in(summary: str, now: float) -> FeedHealth:
 def healths(summaries: Mapping[str, str], now: float) -> dict[str, FeedHealth]:
     """Return the health of many feeds, by whatever they are named.
 
-    Most of them work. That is told by comparing texts: times have ten digits until the year 2286.
+    Most of them work. Times are compared as texts: they have ten digits until the year 2286.
     """
     last_silent = f"ok {now - SILENT_SECONDS:.0f}"
     return {

@@ -47,7 +47,7 @@ def without_refused(listed: Mapping[str, Sequence[str]]) -> tuple[dict[str, list
 
 
 def _feeds(parent: etree._Element, folders: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield every feed below, with the folders it lies in. Deeper than anyone sorts is not followed."""
+    """Yield every feed below, with the folders it is in, down to a depth that nobody uses."""
     for child in parent.iterchildren("*"):
         url = attribute(child, "xmlurl").strip()
         if url:

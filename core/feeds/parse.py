@@ -19,7 +19,7 @@ from core.models import ParsedFeed
 from core.pages.documents.decompress import GZIP_MAGIC, gunzip
 
 MAX_ENTRIES = 2000
-"""Of a feed; a sitemap lists a whole site and has the limit of its protocol."""
+"""Limit for a feed; a sitemap lists a whole site and has the limit of its protocol."""
 MAX_INFLATED_BYTES = 50_000_000
 
 _HTML_PAGE = "This is an HTML page, not a feed"

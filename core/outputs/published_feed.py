@@ -20,7 +20,7 @@ from core.value_class import value_class
 MOST_TITLE_CHARS = 500
 MOST_SUMMARY_CHARS = 2_000
 MOST_TEXT_CHARS = 200_000
-"""Of one entry; what is longer ends with an ellipsis."""
+"""Limit for one entry; a longer text ends with an ellipsis."""
 _URL_CHARS = "/#%[]=:;$&()+,!?*@'~"
 """What stays as it is in a link; everything else is %-escaped."""
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,3}")
@@ -66,7 +66,7 @@ class PublishedFeed:
     """Its own address, without a token."""
     entries: tuple[PublishedEntry, ...] = ()
     hub_url: str = ""
-    """Of a WebSub hub; empty: there is none."""
+    """URL of a WebSub hub; empty: there is none."""
 
     @property
     def updated_ts(self) -> float:

@@ -65,7 +65,7 @@ class EventFilter:
     def wants_subject(self, event_type: str, subject: EventSubject) -> bool:
         """Return whether an event about this passes the categories and domains.
 
-        Of what was removed nobody knows any more what it belonged to. Whoever has a copy must hear of it, so it passes.
+        What a removed item belonged to is no longer known. Receivers may have a copy of it, so its removal passes.
         """
         if self._is_unknown_removal(event_type, subject):
             return True

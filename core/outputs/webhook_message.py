@@ -25,7 +25,7 @@ class Message:
     """One message, the same at each attempt."""
 
     event_id: str
-    """Of the event in the stream."""
+    """Id of the event in the stream."""
     type: str
     body: str
 

@@ -129,7 +129,7 @@ def _number(text: str) -> float | None:
 
 
 def is_new_metadata(document: Document, before: Mapping[str, str], *, is_article: bool, now: float) -> bool:
-    """Would storing this document change what people see of the page, its text apart?"""
+    """Return whether storing this document would change what people see of the page, apart from its text."""
     metadata = _metadata(document, before if is_article else NOTHING, now)
     return any(str(value) != before.get(name, "") for name, value in metadata.items())
 

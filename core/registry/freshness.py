@@ -32,11 +32,11 @@ class Freshness:
     age_seconds: Mapping[float, float] = field(default_factory=dict)
     """Time since texts were last proved to be current, by quantile; empty without a sample."""
     checked_last_day: int = 0
-    """Of the sample, those that were visited within a day; pages that never could be read among them."""
+    """How many of the sample were visited within a day, pages that could never be read included."""
     change_rate_last_day: float = 0.0
-    """Of these, the share whose text changed within the day."""
+    """The share of these whose text changed within the day."""
     error_rate_last_day: float = 0.0
-    """Of these, the share whose last visit failed."""
+    """The share of these whose last visit failed."""
 
 
 def summarise(records: Sequence[SampledRecord], now: float) -> Freshness:

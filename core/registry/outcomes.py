@@ -81,7 +81,7 @@ class Excluded:
     mime_type: str = ""
     content_length: int = 0
     content_hash: str = ""
-    """Of a file that is too large to be read, where its source could hash it as a stream."""
+    """Hash of a file too large to be read, where its source could hash it as a stream."""
     failed: Failed | None = None
     """The failure behind it, if there was one."""
 

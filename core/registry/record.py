@@ -57,10 +57,10 @@ class Item:
     """Status and sources exactly as stored; `0`: there is no such field, or no record."""
     article_uid: str = ""
     article_url: str = ""
-    """The link of its article, as it stands in the link set."""
+    """The link of its article, as it is in the link set."""
     article_categories: str = ""
     has_text: bool = False
-    """Is the text that its validators belong to still in the store?"""
+    """Whether the text that its validators belong to is still in the store."""
     text_hash: str = ""
     """The content hash of its own document; empty: it has none, or its text is an article's."""
 
@@ -100,7 +100,7 @@ class Item:
     first_seen: str = ""
     next_crawl_at: str = ""
     file_signature: str = ""
-    """Of the command that registered a single file (`core.sources.io.read_permission`)."""
+    """Signature of the command that registered a single file (`core.sources.io.read_permission`)."""
     alias_of: str = ""
     links_hash: str = ""
 

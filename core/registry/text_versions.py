@@ -15,7 +15,7 @@ MOST_EARLIER = 9
 """Versions that are remembered beside the present one."""
 MOST_TITLE_CHARS = 300
 MOST_TEXT_BYTES = 5_000_000
-"""Of a version; whatever its compressed form claims to be."""
+"""Limit for a version, whatever size its compressed form claims."""
 
 
 @value_class

@@ -33,7 +33,7 @@ class CategoryLink:
 
 @value_class
 class SourceListing:
-    """A source of a domain, and how the URL stands to it."""
+    """A source of a domain, and how the URL relates to it."""
 
     sid: str
     domain: str
@@ -65,7 +65,7 @@ class SourceListing:
 
     @property
     def distance(self) -> int:
-        """How far the URL is from being an item: 0 it is, 1 it is taken, 2 a rule shuts it out, 3 it lies elsewhere."""
+        """How far the URL is from being an item: 0 is one, 1 would be taken, 2 excluded by a rule, 3 out of scope."""
         if self.has_it:
             return 0
         reason = self.judgement.reason if self.judgement else NO_ADDRESS

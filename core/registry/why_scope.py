@@ -10,7 +10,7 @@ from core.urls.scope import EXCLUDED, NO_DOCUMENT, NOT_EMBEDDED, NOT_INCLUDED, O
 
 
 def scope_station(listing: ListingFacts, *, is_named_elsewhere: bool) -> Station:
-    """Return the station that says which sources of domains take it, and which rule shuts it out of the others.
+    """Return the station that says which sources of domains take it, and which rule excludes it from the others.
 
     `is_named_elsewhere`: a feed or a person names it, so that no scope decides about it.
     """

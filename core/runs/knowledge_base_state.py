@@ -24,7 +24,7 @@ class JobState(StateSection):
     """The newest run of the knowledge base that is not part of another."""
 
     status: str = "pending"
-    """That of the run: queued, running, pausing, paused, cancelling, cancelled, succeeded, partial, failed or
+    """The status of the run: queued, running, pausing, paused, cancelling, cancelled, succeeded, partial, failed or
     interrupted; pending before the first."""
     phase: str = "crawling"
     """crawling, processing, indexing or done; indexing also after the run, while texts wait to be embedded."""
@@ -50,7 +50,7 @@ class CrawlState(StateSection):
     pages_queued: int = 0
     """Items that are due or that a run or a job has picked."""
     pages_failed: int = 0
-    """Of the visits, those that failed."""
+    """How many of the visits failed."""
     pending_urls: tuple[str, ...] = Field(default=(), max_length=MOST_PENDING)
     """The first of the queued ones, as many as fit; all of them are in `source:<sid>:due`."""
     start_url: str = ""

@@ -42,7 +42,7 @@ def unified(kb_id: str, old: Mapping[OldFile, JsonObject], updated_at: str | Non
 
 
 def _job(old: JsonObject, to_utc: ToUtc) -> JobState:
-    """Nobody works on it here, so that it is neither paused nor to be cancelled."""
+    """No worker has it here, so it can be neither paused nor cancelled."""
     default = JobState()
     return JobState(
         status=_text(old, "status") or default.status,

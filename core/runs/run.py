@@ -76,7 +76,7 @@ class RunStatus(StrEnum):
 WITH_ITEMS = frozenset({RunKind.REINDEX, RunKind.EMBED})
 """Kinds whose runs have a list of what is left of them, `run:<id>:items`."""
 ENDED = frozenset({RunStatus.CANCELLED, RunStatus.SUCCEEDED, RunStatus.PARTIAL, RunStatus.FAILED})
-"""Nobody works on such a run, and nobody will unless a person asks for it."""
+"""No worker has such a run, and none will unless a person asks for it."""
 AT_WORK = frozenset({RunStatus.RUNNING, RunStatus.PAUSING, RunStatus.CANCELLING})
 """Workers of such a run have items in hand."""
 
@@ -125,11 +125,11 @@ class Run:
     in_flight: int = 0
     """Items that workers have leased at the moment; of a domain, those of its parts."""
     parts: int = 0
-    """Of a domain: how many sources it crawls."""
+    """How many sources the run of a domain crawls."""
     left: int = 0
     """Items that were still due at its end."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Of a crawl: discovered, visited = changed + unchanged + gone + failed + excluded."""
+    """By name, for a crawl: discovered, visited = changed + unchanged + gone + failed + excluded."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """What its workers measured, by name."""
     statistics: Mapping[str, Any] = field(default_factory=dict)
@@ -255,7 +255,7 @@ def parse_failed_item(item_id: str, fields: Mapping[str, str]) -> FailedItem:
 
 
 def status_at(status: RunStatus, heartbeat_ts: float, now: float) -> RunStatus:
-    """Return what a stored status means at this time: without a heartbeat nobody works on the run."""
+    """Return what a stored status means at this time: without a heartbeat no worker has the run."""
     if now - heartbeat_ts <= SILENT_SECONDS:
         return status
     silent = {RunStatus.RUNNING: RunStatus.INTERRUPTED, RunStatus.PAUSING: RunStatus.PAUSED}

@@ -30,9 +30,9 @@ class CrawlParameters:
     scope: str = ALL
     """`files`, `lists` or `sitepages`: only such sources."""
     source_id: str = ""
-    """Only this source, by its own name."""
+    """Limits the crawl to this source, by its own name."""
     source_type: str = ""
-    """Only sources of this type, as `file_sources`; of several, with commas, where a run took over another."""
+    """Limits the crawl to sources of this type, as `file_sources`; several with commas, if a run took over another."""
     retry_batches: int = RETRY_BATCHES
     """How often what failed is tried, the first time included."""
 

@@ -19,7 +19,7 @@ class PlannedChanges:
     refused: int = 0
     """There, but of a type that is not embedded."""
     requests: int = 0
-    """That were sent to find this out."""
+    """Requests that were sent to find this out."""
     downloads: int = 0
     """Requests that a crawl would send besides."""
     download_bytes: int = 0

@@ -26,7 +26,7 @@ MOST_LISTED = 50_000
 MAX_BYTES = 50_000_000
 """Inflated. The protocol's limit (sitemaps.org), for the file and for what a gzip file holds."""
 MOST_CHARS = 40_000_000
-"""Of all addresses together: a result that the parse pool accepts, whatever a hostile file lists."""
+"""Limit for all addresses together: a result that the parse pool accepts, whatever a hostile file lists."""
 
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 Listed = tuple[str, float | None]

@@ -32,7 +32,7 @@ class SourceRecord:
     domain: str
     config: Mapping[str, Any]
     signature: str = ""
-    """Of the command that added it, where its kind needs one (`core.sources.io.read_permission`)."""
+    """Signature of the command that added it, where its kind needs one (`core.sources.io.read_permission`)."""
 
     @property
     def gap_seconds(self) -> float | None:

@@ -9,7 +9,7 @@ from core.sources.source_record import SourceRecord
 from core.value_class import value_class
 
 FORGIVEN = 5
-"""So many wrong dates prove nothing yet."""
+"""This many wrong dates prove nothing yet."""
 
 
 @value_class

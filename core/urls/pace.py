@@ -39,11 +39,11 @@ class PaceOption:
     """What someone set; None: nothing."""
 
     interval_seconds: float | None = None
-    """Of a feed: the time between two polls."""
+    """The time between two polls of a feed."""
     gap_seconds: float | None = None
     """The shortest time between the beginnings of two requests."""
     parallel: int | None = None
-    """Of a host: how many requests at once."""
+    """How many requests at once a host gets."""
 
     @property
     def is_empty(self) -> bool:
@@ -70,7 +70,7 @@ class StoredPace:
     """`COMMAND`, the path of a feed file, or the domain of a source."""
     option: PaceOption
     hosts: tuple[str, ...] = ()
-    """Of a feed or source: the hosts for which its gap holds."""
+    """The hosts for which the gap of a feed or source holds."""
 
 
 @value_class

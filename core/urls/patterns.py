@@ -91,7 +91,7 @@ class UrlPatterns:
         return bool(self._globs)
 
     def matches(self, url: str) -> bool:
-        """Does one of the patterns match this http(s) URL?"""
+        """Return whether one of the patterns matches this http(s) URL."""
         return bool(self.first_match(url))
 
     def first_match(self, url: str) -> str:

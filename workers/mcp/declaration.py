@@ -31,7 +31,7 @@ class ToolDeclaration(Generic[R, A]):
     is_destructive: bool = False
     is_idempotent: bool = True
     is_open_world: bool = False
-    """Does it have to do with more than this store, e.g. with web servers?"""
+    """Whether it reaches beyond this store, e.g. to web servers."""
 
     def listed(self) -> types.Tool:
         """Return what clients are shown."""

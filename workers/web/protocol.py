@@ -15,7 +15,7 @@ log = logging.getLogger("web")
 KEEP_ALIVE_SECONDS = 75.0
 """Also how long a client may take to send the head of a request."""
 MOST_LINE_BYTES = 16_384
-"""Of a request line and of a header: a URL in a query may be long."""
+"""Limit for a request line and for a header: a URL in a query may be long."""
 BACKLOG = 512
 
 

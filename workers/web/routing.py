@@ -114,7 +114,7 @@ class Route(Generic[R]):
     other_body_types: tuple[str, ...] = ()
     """Content types that mean the same."""
     takes_filters: bool = False
-    """Is the query what a form with filters sends? Then an empty field is one that was not filled in."""
+    """Whether the query is what a form with filters sends, in which an empty field was not filled in."""
     description: str = ""
     is_destructive: bool = False
     is_public: bool = False

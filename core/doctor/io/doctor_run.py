@@ -21,7 +21,7 @@ REPAIR_COUNTERS = ("checked", "found", "healed", "unhealed")
 """Names that were checked; found = healed + unhealed."""
 CHECK_COUNTERS = ("checked", "found")
 GoOn = Callable[[], Awaitable[None]]
-"""Has to be called between two batches: waits while the run is paused, and raises PassStopped if it is cancelled."""
+"""Called between two batches: waits while the run is paused, raises PassStopped if it is cancelled."""
 Counts = Callable[[], Mapping[str, int]]
 
 

@@ -68,7 +68,7 @@ class CategoryArticles:
     # ── one batch ──
 
     async def _change(self, old: str, new: str, uids: Sequence[str], items: Mapping[str, str]) -> None:
-        """Change articles and their items, while nobody visits these; forget those that are in no other category."""
+        """Change articles and their items, under their leases; forget those that are in no other category."""
         if self._dry_run:
             uids = [uid for uid in uids if uid not in self._counted]
             self._counted.update(uids)

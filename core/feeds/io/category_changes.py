@@ -46,7 +46,7 @@ class ChangeCounts:
 
     feeds: int = 0
     kept_feeds: int = 0
-    """Of those, feeds that are in other categories too."""
+    """How many of these feeds are in other categories too."""
     links: int = 0
     origins: set[str] = field(default_factory=set)
     """Files that had added feeds to the old category."""
@@ -144,7 +144,7 @@ class CategoryChanges:
         keys = self._keys
         is_used = done_ts and await self._client.exists(keys.feeds(old), keys.category_links(old))
         if is_used or (done_ts and now - done_ts > LATE_SECONDS):
-            await self._client.hdel(keys.category_changes, old)  # somebody uses the name again, or nobody is late
+            await self._client.hdel(keys.category_changes, old)  # the name is in use again, or no worker is late
         elif not done_ts:
             log.info("📇 Going on with %s → %s", old, new or "dropped")
             await (self._move(old, new) if new else self.remove(old))
@@ -202,7 +202,7 @@ class CategoryChanges:
     # ── feeds ──
 
     async def _change_feeds(self, old: str, new: str) -> None:
-        """Move the subscriptions of a category, each when nobody polls its feed."""
+        """Move the subscriptions of a category, each while its feed is not being polled."""
         by_feed = await self._subscriptions.by_feed()
         origins = [key async for found in self._origins() for key in found]
         for url in sorted(texts(await self._client.smembers(self._keys.feeds(old)))):

@@ -56,7 +56,7 @@ class FailurePage:
     looked_at: int
     codes: tuple[tuple[str, int], ...]
     hosts: tuple[tuple[str, int], ...]
-    """Those with most failures."""
+    """The hosts with most failures."""
     matching: int
     """How many of those that were looked at pass the filter."""
     failures: tuple[FailedEntry, ...]

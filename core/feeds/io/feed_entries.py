@@ -20,9 +20,9 @@ class FeedEntryState:
 
     url: str
     title: str
-    """Of the article, or as the feed has it; empty if neither is known."""
+    """The article's title, or the feed's; empty if neither is known."""
     uid: str
-    """Of its article; empty: there is none."""
+    """The uid of its article; empty: there is none."""
     ts: float
     """When the article was stored, or the link was last seen."""
 

@@ -25,7 +25,7 @@ from core.runtime.parse_tasks import FeedRequest
 ACCEPT = "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, */*;q=0.8"
 MAX_CHILD_SITEMAPS = 10
 MAX_LINKS = 50_000
-"""Of all sitemaps of an index together: as many as one sitemap may list."""
+"""Limit for all sitemaps of an index together: as many as one sitemap may list."""
 
 
 class FeedFetcher:

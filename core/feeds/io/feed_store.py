@@ -115,7 +115,7 @@ class FeedStore:
     # ── one feed ──
 
     async def lease(self, url: str, categories: Sequence[str], now: float) -> LeasedFeed | LeasedElsewhere | None:
-        """Lease the feed if nobody else has; None when it is no longer due, or in none of the categories any more."""
+        """Lease the feed if it is free; None when it is no longer due, or in none of the categories any more."""
         fid = ids.feed_id(url)
         acquired = await self._leases.acquire(f"feed_{fid}")
         if acquired is None:

@@ -15,7 +15,7 @@ from core.search.query_arguments import MOST_PER_PAGE
 from core.store.connect import Client
 
 MOST_FEED_CHARS = 10_000_000
-"""Of the texts of all entries together; those after it have only their summary."""
+"""Limit for the texts of all entries together; those after it have only their summary."""
 _TEXTS_AT_ONCE = 20
 
 

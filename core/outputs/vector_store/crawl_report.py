@@ -115,7 +115,7 @@ def report_json(
 
 
 def _source_json(one: CrawledSource, domain_id: str) -> dict[str, Any]:
-    """Return the statistics of one source: the counters of its run, and what its steps told if it has any."""
+    """Return the statistics of one source: the counters of its run, and the statistics of its steps if it has any."""
     run = one.run
     told: Mapping[str, Any] = run.statistics if run else {}
     error = one.error or str(told.get("error", "")) or (run.error if run else "")

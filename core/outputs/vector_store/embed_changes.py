@@ -25,7 +25,7 @@ class EmbedChange(StrEnum):
     CHANGED = "CHANGED"
     REMOVED = "REMOVED"
     RENAMED = "RENAMED"
-    """Only its name, place or time is another: the file in the store stays, and its attributes change."""
+    """Only its name, place or time differs: the file in the store stays, and its attributes change."""
     UNCHANGED = "UNCHANGED"
     FAILED = "FAILED"
     """It is in `03_failed`, and stays out of the store until it changes or everything is embedded again."""

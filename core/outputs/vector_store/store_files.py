@@ -43,7 +43,7 @@ class UploadRequest:
     path: str
     """Absolute."""
     filename: str
-    """Of the local file: a processed page is `Home.html`, although SharePoint calls it `Home.aspx`."""
+    """Name of the local file: a processed page is `Home.html`, although SharePoint calls it `Home.aspx`."""
     url: str
     content_hash: str
     """sha256 of the bytes."""
@@ -59,7 +59,7 @@ class UploadResult:
     uploaded_ts: float = 0.0
     error: str = ""
     is_final: bool = False
-    """Would the store refuse the same bytes again? Otherwise the next run tries again."""
+    """Whether the store would refuse the same bytes again; otherwise the next run tries again."""
 
 
 @value_class

@@ -165,7 +165,7 @@ class HostShares:
 
     each: int = NO_SHARE
     by_host: Mapping[str, int] = field(default_factory=dict)
-    """Of hosts with a pace of their own; `*.` and a registrable domain stands for all hosts below it."""
+    """Limits of hosts with a pace of their own; `*.` and a registrable domain means all hosts below it."""
 
     @classmethod
     def within(cls, seconds: float, paces: Paces) -> HostShares:

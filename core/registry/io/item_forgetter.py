@@ -48,7 +48,7 @@ class ForgetCounts:
     links: int = 0
     runs: int = 0
     files: int = 0
-    """Of a domain: its domain.json and the local copy of its sources, on this machine."""
+    """Files of a domain on this machine: its domain.json and the local copy of its sources."""
     comes_back_by: set[str] = field(default_factory=set)
     """Sources that may still list it or link to it."""
 

@@ -30,7 +30,7 @@ class ResolvedName:
 
     item_id: str = ""
     uid: str = ""
-    """Of an article, an alias or a link."""
+    """The uid of an article, an alias or a link."""
 
 
 @value_class

@@ -55,7 +55,7 @@ class LeasedItem:
     article: Mapping[str, str] = field(default_factory=dict)
     """The stored article of an item that feeds listed; empty if it has none that is alive."""
     is_trusted: bool = True
-    """Is its host's 304 believed?"""
+    """Whether its host's 304 is believed."""
     has_snapshot: bool = False
     link: Link | None = None
     """The link whose article a good answer writes: a new one, or one whose article expired and was forced."""

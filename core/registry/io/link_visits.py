@@ -59,7 +59,7 @@ class LinkVisits:
         """Lease a link for its first visit; None if it needs none, or another worker has it."""
         keys, articles, leases = self._context.keys, self._context.articles, self._context.leases
         link = Link(url, ids.article_uid(url), tuple(sorted(categories)))
-        # Bytes that are not UTF-8 come out of Redis as lone surrogates.
+        # Bytes that are no UTF-8 come out of Redis as lone surrogates.
         cleaned = clean_url(url) if field_parsing.is_text(url) else RejectedUrl(url, "unparsable")
         normalised = url if isinstance(cleaned, RejectedUrl) else normalise_url(url, self._trackers)
         item = Item(ids.item_id("url", normalised), source=normalised, fetch_url=url)
@@ -99,7 +99,7 @@ class LinkVisits:
         return None
 
     async def _reject(self, link: Link, lease: Lease, rejected: RejectedUrl) -> None:
-        text = f"This is not a link that can be fetched ({rejected.reason})."
+        text = f"This is no link that can be fetched ({rejected.reason})."
         failed = Failed(FailCode.HTTP, FailDetail.URL, text)
         commands = self._context.articles.reject(link, failed, self._clock.now())
         if await self._commit(link, lease, commands, LinkResult.REJECTED):

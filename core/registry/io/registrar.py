@@ -202,7 +202,7 @@ class Listing:
     source: str
     most: int = MOST_PAGES
     revives: bool = False
-    """Does being listed mean that it is there? A file in a folder, yes; a link to a page, no."""
+    """Whether being listed means that it is there: true of a file in a folder, not of a link to a page."""
     believes_versions: bool = True
     must_exist: bool = False
     """A source that was removed while its pages were visited takes nothing more."""

@@ -20,7 +20,7 @@ from core.store.commit import Command, Leases, batched
 from core.store.connect import Client
 
 SPREAD = (0.9, 1.1)
-"""So that what was asked for together does not come back all at once."""
+"""Spreads the waits, so that items asked for together do not come back all at once."""
 REINDEX_COUNTERS = (*COUNTERS, "elsewhere")
 
 

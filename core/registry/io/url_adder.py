@@ -64,7 +64,7 @@ class AddedUrl:
     source: str
     """The source that has it now: `urls`, `rss` or one of a domain."""
     status: str
-    """Of its record; Pending: it was never visited."""
+    """Status of its record; Pending: it was never visited."""
     is_known: bool
     is_queued: bool
     """A job was sent for it."""

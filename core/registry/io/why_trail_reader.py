@@ -48,7 +48,7 @@ async def explain_url(client: Client, keys: Keys, settings: Settings, name: str,
 
 
 class TrailReader:
-    """Finds out what a name stands for, and explains it."""
+    """Resolves a name, and explains what became of it."""
 
     def __init__(self, client: Client, keys: Keys, settings: Settings, now: float) -> None:
         """`client` is one that quarantines nothing (`connect.read_only`)."""

@@ -28,7 +28,7 @@ class OldStateFiles:
     """What was read of the files of one knowledge base."""
 
     values: dict[OldFile, Mapping[str, Any]] = field(default_factory=dict)
-    """Of those that are there and hold something."""
+    """The contents of the files that are there and not empty."""
     notes: list[str] = field(default_factory=list)
     """Sentences about those that are empty or damaged."""
     damaged: dict[Path, bytes] = field(default_factory=dict)

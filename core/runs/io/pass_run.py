@@ -121,7 +121,7 @@ class PassProgress:
         worker.tell = self.tell
 
     def step(self, count: int = 1) -> None:
-        """So many more are done."""
+        """Count this many more as done."""
         self.done += count
 
     async def tell(self, now: float) -> Mapping[str, str]:

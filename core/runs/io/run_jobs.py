@@ -44,7 +44,7 @@ def job_of(run: Run) -> RunJob | None:
 
 
 def is_continued_by_job(run: Run, open_ids: Collection[str]) -> bool:
-    """Return whether an open run that nobody works on waits for a job. The part of an open run waits for that one's."""
+    """Return whether an open run without a worker waits for a job. The part of an open run waits for that one's."""
     is_idle = run.status in (RunStatus.QUEUED, RunStatus.INTERRUPTED)
     return is_idle and job_of(run) is not None and run.parent not in open_ids
 

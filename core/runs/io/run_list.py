@@ -60,7 +60,7 @@ class FailureGroup:
     code: str
     count: int
     examples: tuple[FailedItem, ...]
-    """Those that failed last."""
+    """The items that failed last."""
 
 
 @value_class

@@ -46,7 +46,7 @@ FAILED_KEPT = 10_000
 CHILD = "child:"
 """Fields of a domain's run that name the run of a source begin so."""
 OnStep = Callable[[Run, float, str], Awaitable[None]]
-"""Is told which run took a step, when, and which: `beat`, `finish` and the like."""
+"""Called with the run that took a step, the time, and the step: `beat`, `finish` and the like."""
 _STOPPED = frozenset(RunStatus) - {RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.INTERRUPTED}
 
 
@@ -118,7 +118,7 @@ class RunStore:
         return run if run and run.is_open else None
 
     async def blocked(self) -> BlockedScopes:
-        """Return what nobody may work on now, and which runs are open."""
+        """Return the scopes that are paused or cancelled, and which runs are open."""
         keys = (self._keys.runs_paused, self._keys.runs_cancelled, self._keys.runs_open)
         paused, cancelled, opened = await read_many(self._client, [("HGETALL", key) for key in keys])
         return BlockedScopes(frozenset(paused), frozenset(cancelled), opened)

@@ -56,7 +56,7 @@ class RunWorker:
         self.in_flight: Callable[[], int] = lambda: 0
         self.tell: Tell | None = None
         self.is_job = False
-        """Is it a refresh job? Such a job may help a crawl that another worker lists and ends."""
+        """Whether it is a refresh job, which may help a crawl that another worker lists and ends."""
         self.is_waiting = False
         """Whether all of its work waits for the end of a pause."""
         self.is_shared = False
@@ -64,7 +64,7 @@ class RunWorker:
         self.is_done = False
         """Whether nothing is left to do, even if a pause is asked for now."""
         self.left_as = RunStatus.INTERRUPTED
-        """What the run is when it is left before its end and nobody else works on it."""
+        """The status of the run if it is left before its end and no other worker has it."""
         self.end = RunStatus.SUCCEEDED
         self.end_fields: dict[str, str] = {}
         self._told: dict[str, str] = {}
@@ -76,7 +76,7 @@ class RunWorker:
     # ── joining and leaving ──
 
     async def join(self) -> RunRequest:
-        """Join the run; anything but NONE says why nobody may work on it now."""
+        """Join the run; anything but NONE says why it may not be worked on now."""
         self._obey(await self._step("join"))
         return self.requested
 
@@ -137,7 +137,7 @@ class RunWorker:
             await self.finish(self.end, self.end_fields)
 
     async def _is_last(self) -> bool:
-        """Leave; tell whether nobody else works on the run."""
+        """Leave; return whether no other worker has the run."""
         reply = await self.leave()
         return reply.working + reply.waiting == 0
 

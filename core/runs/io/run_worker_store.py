@@ -29,7 +29,7 @@ class WorkerEntry:
 
     @property
     def is_dead(self) -> bool:
-        """Whether it is known to have ended. Of another machine nobody knows."""
+        """Whether it is known to have ended, which only workers of this machine can be."""
         return process_identity.is_dead(self.process)
 
 

@@ -17,7 +17,7 @@ from core.store.connect import Client
 from core.store.packing import packed_json
 
 STATE_VERSION = 1
-"""That of `core.runs.knowledge_base_state.KbState`."""
+"""The version of `core.runs.knowledge_base_state.KbState`."""
 MOST_WAITING = 1_000
 """How many texts that wait to be embedded are counted, at most."""
 _BEGINS = frozenset({RunKind.CRAWL, RunKind.DOMAIN})
@@ -62,7 +62,7 @@ class StateFollower:
         return self._keys.kb_state(kb_id), self._keys.domain(kb_id), self._keys.embed_due
 
     def ask(self, kb_id: str, now: float) -> dict[str, Any]:
-        """Return what every script about a state is told."""
+        """Return the arguments of every script about a state."""
         refs_head, refs_tail = self._keys.refs("\n").split("\n")
         return {
             "kb": kb_id,

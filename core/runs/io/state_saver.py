@@ -32,9 +32,9 @@ LOG_SECONDS = 60.0
 SAVED_STEPS = frozenset({"join", "beat", "leave", "finish", "pause", "resume", "cancel"})
 PHASE_ENDS = frozenset({"leave", "finish"})
 _logged_at: dict[str, float] = {}
-"""Of the whole process: a worker that runs many short jobs logs no more than one long one."""
+"""Shared by the process: a worker that runs many short jobs logs no more than one long one."""
 _last_ends: dict[str, str] = {}
-"""Whose end was told last: a run that ends by two steps is told once."""
+"""The run whose end was logged last: one that ends by two steps is logged once."""
 
 
 class StateSaver:

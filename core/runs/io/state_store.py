@@ -70,7 +70,7 @@ class KbStateStore(StateFollower):
         return await self._read(kb_id, now, is_restored_kept=False)
 
     async def read_for_files(self, kb_id: str, now: float) -> KbState | None:
-        """Return the same, with a job that comes from files as these told it."""
+        """Return the same, with a job that comes from files as it was in them."""
         return await self._read(kb_id, now, is_restored_kept=True)
 
     async def _read(self, kb_id: str, now: float, *, is_restored_kept: bool) -> KbState | None:

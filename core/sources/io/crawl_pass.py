@@ -45,7 +45,7 @@ CONTINUED_SECONDS = RUN_HOLD_SECONDS + 5.0
 """One that is continued waits for what a dead worker had picked."""
 RETRY_PAUSE_SECONDS = 1.0
 BEGUN, MADE_DUE, UNTOUCHED = "begun", "made_due", "untouched"
-"""Fields of a run: it was begun, its items were made due, what nobody opened was counted. Neither is done twice."""
+"""Fields of a run: it was begun, its items were made due, unopened items were counted. Neither is done twice."""
 _SIGNS = {RunRequest.PAUSE: ("⏸️", ", paused"), RunRequest.CANCEL: ("⏹️", ", cancelled")}
 """How the last line of a crawl begins that someone asked to stop."""
 
@@ -156,7 +156,7 @@ class CrawlPass:
         await runs.update(run.id, {BEGUN: "1"})
 
     async def _take_back(self) -> int:
-        """Make due at once what was picked and nobody visits: by earlier workers, or for jobs that still wait."""
+        """Make due at once what was picked and is not visited: by earlier workers, or for jobs that still wait."""
         dead = await self.context.runs.workers.dead(self.joined.id)
         prefixes = [worker.lease_prefix for worker in dead if worker.lease_prefix]
         self.steps.dead_leases.update(prefixes)
@@ -239,7 +239,7 @@ class CrawlPass:
             await self.context.leases.run(self.tally.counted(counts))
 
     async def _remove_orphans(self) -> str:
-        """Remove pages that nothing leads to; visit pages that stored links lead to and nobody registered.
+        """Remove pages that nothing leads to; visit pages that stored links lead to and that were not registered.
 
         Returns why nothing was removed, if that would have been too much.
         """

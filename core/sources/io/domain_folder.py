@@ -48,7 +48,7 @@ class DomainFile:
 
     @property
     def digest(self) -> str:
-        """Of its bytes."""
+        """Return a hash of its bytes."""
         return hashlib.sha256(self.data).hexdigest()
 
     def parse(self) -> Domain:

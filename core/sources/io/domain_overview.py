@@ -38,7 +38,7 @@ class SourceOverview:
     held: str
     """Why it removes nothing until a person has looked; empty: it is not held."""
     full: str
-    """That it has as many items as it may have; empty: it has fewer."""
+    """A sentence if it has as many items as it may have; empty: it has fewer."""
     interval_seconds: float | None
     """How often it is listed, if that was set."""
     gap_seconds: float | None

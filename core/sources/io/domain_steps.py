@@ -40,11 +40,11 @@ class ChosenSources:
     sids: tuple[str, ...]
     """All of them, in the order of the domain."""
     stepped: tuple[str, ...]
-    """Those that have steps of their own."""
+    """The sources that have steps of their own."""
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Those that have none."""
+        """Return the sources that have none."""
         return tuple(sid for sid in self.sids if sid not in self.stepped)
 
 

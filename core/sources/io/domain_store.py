@@ -40,7 +40,7 @@ class StoredDomain:
     """Ids of its sources; with those that are being removed, until they are."""
     config: str = ""
     file_digest: str = ""
-    """Of the domain.json that it was read from or written to."""
+    """Digest of the domain.json that it was read from or written to."""
     configured_ts: float = 0.0
     """When it got the configuration that it has."""
 

@@ -35,7 +35,7 @@ class DryRunReport:
 
     source: Source
     added: int = 0
-    """Not known yet, or known and never read."""
+    """Items that are not known yet, or known and never read."""
     changed: int = 0
     """Known, and the listing says that it has moved. A site's pages say so only when they are fetched."""
     removed: int = 0

@@ -29,7 +29,7 @@ class StatusCounts:
 
     counts: Mapping[str, int]
     is_estimate: bool
-    """Was a sample taken?"""
+    """Whether a sample was taken."""
 
 
 class ItemCounts:

@@ -70,17 +70,17 @@ class Source(ABC):
     is_built_in: ClassVar[bool] = False
     """Whether its items are feeds' articles or single URLs, which have no configuration and no listing."""
     follows_links: ClassVar[bool] = False
-    """Are its pages found by links? Then what nothing leads to any more is gone."""
+    """Whether its pages are found by links; then a page without links to it is gone."""
     is_listing_evidence: ClassVar[bool] = False
-    """Is what a complete listing lacks gone, and what it names there?"""
+    """Whether a complete listing proves what is there and what is gone."""
     needs_no_requests: ClassVar[bool] = False
-    """Does a visit cost no request?"""
+    """Whether a visit costs no request."""
     needs_signature: ClassVar[bool] = False
-    """Is its record good only if the person's own command signed it?"""
+    """Whether its record counts only if the person's own command signed it."""
     interval_setting: ClassVar[str] = "crawl_base_interval_seconds"
     """The setting that says how often it is listed."""
     has_steps: ClassVar[bool] = False
-    """Does it keep copies and a vector store of its own? Then a run may do single steps: `prepare` and `publish`."""
+    """Whether it keeps copies and a vector store of its own; a run may then do one step: `prepare` or `publish`."""
     news: str = ""
     """What it has learnt about itself at visits since it was opened, for people."""
 

@@ -86,7 +86,7 @@ class SourceStore:
         return sorted(texts(await self._client.smembers(self._keys.sources)))
 
     async def readable(self) -> list[str]:
-        """Return the sources whose record is there, or can be had from their domain."""
+        """Return the sources whose record is there, or can be restored from their domain."""
         sids = await self.ids()
         has_record = await read_many(self._client, [("HEXISTS", self._keys.source(sid), "config") for sid in sids])
         pairs = zip(sids, has_record, strict=True)
@@ -279,7 +279,7 @@ class SourceStore:
             ("ZREMRANGEBYRANK", index, 0, -UNTRUSTED_KEPT - 1),
         ]
 
-    # ── what people are told ──
+    # ── notices ──
 
     async def notices(self, sids: Sequence[str]) -> list[SourceNotice]:
         """Return what these sources tell people, those first that the loss guard has stopped."""
@@ -289,7 +289,7 @@ class SourceStore:
         return [*held, *full]
 
     async def clear_notices(self, sid: str) -> None:
-        """Forget what an earlier run told people."""
+        """Remove the notices of earlier runs."""
         await self._client.hdel(self._keys.source(sid), "held", "full")
 
     async def mark_full(self, sid: str, most: int) -> str:

@@ -18,4 +18,4 @@ class DiskFile:
     changed_ts: float
     """When it was put where it is."""
     is_regular: bool = True
-    """Not a symlink, pipe or device."""
+    """Whether it is not a symlink, pipe or device."""

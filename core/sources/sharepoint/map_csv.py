@@ -67,7 +67,7 @@ def neutralised(cell: str) -> str:
 
 
 def is_executed(cell: str) -> bool:
-    """Would a spreadsheet take the cell for a formula? A negative number is none."""
+    """Return whether a spreadsheet would take the cell for a formula; a negative number is not one."""
     return bool(_EXECUTED.match(cell)) and not _NEGATIVE_NUMBER.fullmatch(cell)
 
 

@@ -15,7 +15,7 @@ from core.sources.sharepoint.remote_items import ListColumn, SharePointUnavailab
 from core.value_class import value_class
 
 MOST_TEXT_CHARS = 2_000
-"""Of a name or an address; SharePoint itself takes 400 for a path."""
+"""Limit for a name or an address; SharePoint itself takes 400 for a path."""
 
 _LIST_BY_ID = re.compile(r"/lists\(guid'([0-9a-f-]{36})'\)/(?:items|fields)\b")
 _DEFAULT_PORTS = {"http": 80, "https": 443}

@@ -19,7 +19,7 @@ from core.pages.lxml_page import parse_html
 from core.value_class import value_class
 
 MOST_CHARS = 5_000_000
-"""Of one field of a page; SharePoint itself refuses pages of more than a few megabytes."""
+"""Limit for one field of a page; SharePoint itself refuses pages of more than a few megabytes."""
 MOST_PARTS = 5_000
 MOST_PROPERTIES = 2_000
 """Values that are looked at in the properties of one web part."""
@@ -196,7 +196,7 @@ def _web_part_of_element(element: etree._Element, data: list[str]) -> WebPart:
 
 
 def inner_html(element: etree._Element) -> str:
-    """Return what stands inside an element."""
+    """Return the content of an element."""
     pieces = [html.escape(str(element.text or ""), quote=False)]
     pieces += [etree.tostring(child, method="html", encoding="unicode") for child in element]
     return "".join(pieces)

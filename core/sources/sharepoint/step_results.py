@@ -58,7 +58,7 @@ class EmbedCounts:
     removed: int = 0
     unchanged: int = 0
     renamed: int = 0
-    """Only name or place changed: the file stays in the store, with new attributes."""
+    """Items of which only name or place changed: the file stays in the store, with new attributes."""
     uploaded: int = 0
     embedded: int = 0
     failed: int = 0

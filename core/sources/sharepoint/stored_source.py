@@ -22,9 +22,9 @@ class StoredSource:
     site_url: str
     """Without a slash at the end."""
     sharepoint_url_part: str = ""
-    """Of a library or of pages: the path below the site, decoded."""
+    """For a library or pages: the path below the site, decoded."""
     list_name: str = ""
-    """Of a list: its title."""
+    """The title of a list."""
     filter: str = ""
     """OData; empty: everything."""
     drive_id: str = ""

@@ -1,4 +1,4 @@
-"""Sign what browsers keep for us: cookies that nobody else can write, each for one purpose."""
+"""Sign what browsers keep for us: cookies that only this deployment can write, each for one purpose."""
 
 from __future__ import annotations
 

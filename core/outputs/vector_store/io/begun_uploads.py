@@ -1,6 +1,6 @@
 """Note uploads that are under way beside the map files, so that the run after a kill cleans up after them.
 
-Between upload and attachment a file has no attributes, and nobody could tell whose it is. Blocks; use threads.
+Between upload and attachment a file has no attributes that say whose it is. Blocks; use threads.
 """
 
 from __future__ import annotations

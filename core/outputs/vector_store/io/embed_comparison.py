@@ -28,7 +28,7 @@ class _Decision:
     local: LocalContent | None = None
     content_hash: str = ""
     stored: StoredFile | None = None
-    """Of what stays: the file in the store. Of what is new: one that a killed process uploaded already."""
+    """The file in the store; for a new item one that a killed process uploaded already."""
 
 
 class EmbedComparison:

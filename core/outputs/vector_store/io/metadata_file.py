@@ -138,7 +138,7 @@ def _written(entry: Entry) -> str:
 
 
 def _load(path: Path, entries: MetadataEntries) -> bool:
-    """Read the file; False if it is damaged: then what stands before the damage was read."""
+    """Read the file; False if it is damaged: then the part before the damage was read."""
     try:
         with path.open("rb") as file:
             for entry in read_entries(file):

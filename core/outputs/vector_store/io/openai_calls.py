@@ -56,7 +56,7 @@ class CallFailed(Exception):
 
     @property
     def is_final(self) -> bool:
-        """Would the same request be refused again?"""
+        """Whether the same request would be refused again."""
         return 400 <= self.status < 500 and self.status not in _TRANSIENT | _OURS
 
     @property

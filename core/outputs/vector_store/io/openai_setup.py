@@ -1,6 +1,6 @@
 """Open the vector store of a domain at OpenAI; make one if the domain names none.
 
-A store that was made and whose id nobody wrote down, since the answer was lost or the process was killed, is found
+A store whose id was not written down, since the answer was lost or the process was killed, is found
 again by a word in its metadata. That word is in a file beside the domain.json before the store is made.
 """
 

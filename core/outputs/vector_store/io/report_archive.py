@@ -28,7 +28,7 @@ from core.value_class import value_class
 
 MAP_FILES = (CFG.SHAREPOINT_MAP_CSV, CFG.FILE_MAP_CSV, CFG.VECTOR_STORE_MAP_CSV)
 MOST_REPORT_BYTES = 50_000_000
-"""Of a report.json; one that is larger was not written by us."""
+"""Limit for a report.json; a larger one was not written by us."""
 MOST_SECONDS_AHEAD = 3_600
 """A name is taken when crawls end in the same second; then the report has one of the next."""
 LEFT_SECONDS = 3_600.0

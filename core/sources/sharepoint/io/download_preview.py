@@ -53,7 +53,7 @@ class DownloadPreview:
     changes: list[PlannedChange] = field(default_factory=list)
     bytes_to_download: int = 0
     requests: int = 0
-    """That were sent to find this out."""
+    """Requests that were sent to find this out."""
     requests_to_download: int = 0
 
     def note(self, change: ItemChange, row: SharePointRow | FileRow) -> None:

@@ -1,4 +1,4 @@
-"""Folders below a root, walked name by name without following a symlink: nobody can lead us out of them."""
+"""Folders below a root, walked name by name without following a symlink, so that no path leads out of them."""
 
 from __future__ import annotations
 

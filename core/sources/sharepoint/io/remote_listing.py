@@ -29,9 +29,9 @@ class RemoteListing:
     folder: Path
     coverage: Coverage = field(default_factory=Coverage)
     columns: tuple[ListColumn, ...] = ()
-    """Of a list: those of its export."""
+    """The columns of a list's export."""
     is_drive_asked: bool = False
-    """Of a library with a drive: may it be listed as the last time if Microsoft Graph tells of no change?"""
+    """Whether the last listing of a library's drive may be reused if Microsoft Graph reports no change."""
     _open: ExitStack = field(default_factory=ExitStack)
     rows: RowTable[SharePointRow] = field(init=False)
     values: ItemValues = field(init=False)

@@ -31,7 +31,7 @@ from core.sources.sharepoint.remote_items import SharePointUnavailable
 CONNECT_SECONDS = 10.0
 MOST_REDIRECTS = 5
 MOST_ANSWER_BYTES = 64_000_000
-"""Of one answer in JSON, after decompression."""
+"""Limit for one answer in JSON, after decompression."""
 _CHUNK_BYTES = 65_536
 _THROTTLED = (429, 503)
 _PASSING = (408, 502, 504)
@@ -43,7 +43,7 @@ class ServerBusy(Exception):
     def __init__(self, sentence: str, gate: ThrottleGate | None = None, *, is_gate_closed: bool = False) -> None:
         super().__init__(sentence)
         self.gate = gate
-        """Of the server that said "not now"; None for other failures."""
+        """The gate of the server that said "not now"; None for other failures."""
         self.is_gate_closed = is_gate_closed
         """The server said for how long."""
 

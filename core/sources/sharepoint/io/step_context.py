@@ -38,7 +38,7 @@ class Step:
     mode: str = "incremental"
     """`full`: everything is downloaded and embedded again."""
     should_stop: Callable[[], bool] = lambda: False
-    """Was the run paused or cancelled? Then a step ends between two items, with everything written down."""
+    """Whether the run was paused or cancelled; a step then ends between two items, with everything written."""
     retry_batches: int = 2
     """How often what failed is tried, the first time included; 1: once."""
     began_ts: float = 0.0

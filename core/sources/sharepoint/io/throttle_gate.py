@@ -20,7 +20,7 @@ ShouldStop = Callable[[], bool]
 
 
 class ThrottleGate:
-    """Is open, or closed until a moment."""
+    """A gate that is open, or closed until a point in time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -21,11 +21,11 @@ ROUTES = PageTable()
 GROUPS = ("removed", "added", "changed", "refused")
 """What a person should look at first."""
 MOST_NAMES = 20
-"""Of what the loss guard holds back."""
+"""How many names of held items are shown."""
 
 
 class DryRunRequest(RequestModel):
-    """Of what; without `now` the page comes at once and asks for the result itself."""
+    """Which domain or source; without `now` the page comes at once and asks for the result itself."""
 
     id: DomainId
     source: SourceName | None = None
@@ -66,7 +66,7 @@ async def _stopped(call: Call, source: SourceOverview, sentence: str) -> dict[st
 
 
 async def _previews(call: Call, asked: DryRunRequest) -> tuple[list[SourcePreview], str]:
-    """Return what each source would do, or why that cannot be told."""
+    """Return what each source would do, or why that is not known."""
     wanted = CrawlerRequest(domain_id=asked.id, mode=asked.mode, source_id=asked.source, dry_run=True)
     try:
         with as_conflict():
