@@ -94,7 +94,7 @@ def test_base_urls_are_cleaned(url: str, expected: str) -> None:
 )
 def test_base_urls_that_cannot_be(url: str) -> None:
     """The sentence names the setting and not its value, which could hold a password."""
-    with pytest.raises(ValueError, match=r"^GITHUB_API_URL is no URL that others can begin with\.$"):
+    with pytest.raises(ValueError, match=r"^GITHUB_API_URL is not a URL that others can begin with\.$"):
         github_names.base_url(url, "GITHUB_API_URL")
 
 

@@ -134,10 +134,10 @@ def test_end_of_the_last_whole_row_is_found(rest: bytes) -> None:
         (file_of(ROW) + b"1,2\n", "line 3 has 2 cells instead of 13"),
         (file_of(ROW) + b"\xff" * 13 + b"\n", "line 3 is not UTF-8"),
         (file_of(ROW).replace(b"a.docx", b"a\0docx"), "line 2 has a NUL"),
-        (file_of(ROW).replace(b"a.docx", b'"a"x'), "line 2 is no CSV"),
+        (file_of(ROW).replace(b"a.docx", b'"a"x'), "line 2 is not CSV"),
         (file_of(ROW).replace(b"a.docx", b"""'""x"""), "not JSON"),
         ("\ufeff".encode("utf-16") + file_of(ROW), "not UTF-8"),
-        (file_of(ROW).replace(b"a.docx", b'"a.docx') + file_of(*[ROW] * 60_000), "no CSV"),
+        (file_of(ROW).replace(b"a.docx", b'"a.docx') + file_of(*[ROW] * 60_000), "not CSV"),
     ],
 )
 def test_damage_is_told(data: bytes, why: str) -> None:

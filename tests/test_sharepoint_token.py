@@ -113,7 +113,7 @@ def test_key_alone_needs_the_thumbprint(settings: Settings, path: Path, key: Key
     [
         (b"", "is empty"),
         (b"hello", "SHAREPOINT_CERTIFICATE_PASSWORD"),
-        (b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "no PEM or PFX file"),
+        (b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "not a PEM or PFX file"),
         ("locked", "SHAREPOINT_CERTIFICATE_PASSWORD"),
         ("expired", "expired on 2021-01-01. Make a new one"),
         ("future", "valid from 2099-01-01"),

@@ -36,7 +36,7 @@ def parse_repository(text: str, web_url: str) -> Repository | RejectedUrl:
     if "://" in path:
         inside = path_below(path, web_url)
         if inside is None:
-            return RejectedUrl(text, f"This is no URL of a repository at {web_url}.")
+            return RejectedUrl(text, f"This is not the URL of a repository at {web_url}.")
         path = inside
     owner, _, rest = path.strip("/").partition("/")
     name, _, rest = rest.partition("/")
@@ -74,5 +74,5 @@ def base_url(url: str, setting: str) -> str:
     """Return a base URL without slash at its end; raise ValueError, a sentence that names the setting."""
     cleaned = clean_url(url)
     if isinstance(cleaned, RejectedUrl) or "?" in cleaned:
-        raise ValueError(f"{setting} is no URL that others can begin with.")
+        raise ValueError(f"{setting} is not a URL that others can begin with.")
     return cleaned.rstrip("/")

@@ -39,7 +39,7 @@ def decode_export(lines: Iterable[str]) -> Iterator[tuple[str, ...]]:
                 raise ListExportDamaged(f"line {reader.line_num} has {len(cells)} cells instead of {width}")
             yield tuple(map(restored, cells))
     except csv.Error as error:
-        raise ListExportDamaged(f"line {reader.line_num} is no CSV: {error}") from None
+        raise ListExportDamaged(f"line {reader.line_num} is not CSV: {error}") from None
     if not width:
         raise ListExportDamaged("it is empty")
 

@@ -134,7 +134,7 @@ class LocalPaths:
         if self.source_type is SharePointType.LISTS:
             number = row.sharepoint_listitem_id
             if not (number.isascii() and number.isdigit()):
-                raise PathRefused(f"{number!r} is no ID of a list item")
+                raise PathRefused(f"{number!r} is not the ID of a list item")
             return (f"{number}.md",)
         *folders, name = self._parts(row)
         if self.source_type is SharePointType.FILES:

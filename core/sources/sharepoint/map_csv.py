@@ -100,7 +100,7 @@ def decode(lines: Iterable[bytes], row_class: type[Row]) -> Iterator[Row]:
             yield row_class.from_cells(dict(zip(names, map(restored, cells), strict=True)))
     except csv.Error as error:
         if not whole.is_torn:
-            raise MapFileDamaged(f"line {reader.line_num} is no CSV: {error}") from None
+            raise MapFileDamaged(f"line {reader.line_num} is not CSV: {error}") from None
 
 
 def has_exact_header(line: bytes, row_class: type[MapRow]) -> bool:

@@ -27,9 +27,9 @@ def _site_url(text: str) -> str:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        raise ValueError("is no URL; write https://COMPANY.sharepoint.com/sites/NAME") from None
+        raise ValueError("is not a URL; write https://COMPANY.sharepoint.com/sites/NAME") from None
     if parts.scheme not in ("https", "http") or not host:
-        raise ValueError("is no URL; write https://COMPANY.sharepoint.com/sites/NAME")
+        raise ValueError("is not a URL; write https://COMPANY.sharepoint.com/sites/NAME")
     if parts.username is not None or parts.password is not None:
         raise ValueError("holds a user name or password; Freshet keeps no secrets in URLs")
     if parts.query or parts.fragment or parts.path.lower().endswith(".aspx"):

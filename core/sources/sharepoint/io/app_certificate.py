@@ -126,5 +126,6 @@ def _check(certificate: Any) -> str:
 
 def _unreadable() -> SharePointUnavailable:
     return SharePointUnavailable(
-        f"{_SETTING} is no PEM or PFX file with a private key, or SHAREPOINT_CERTIFICATE_PASSWORD is not its password."
+        f"{_SETTING} is not a PEM or PFX file with a private key, or its password is not that in "
+        "SHAREPOINT_CERTIFICATE_PASSWORD."
     )
