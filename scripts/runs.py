@@ -26,8 +26,9 @@ from collections.abc import Callable, Coroutine
 from dataclasses import asdict
 
 from core.runs.io.run_control import RunControl
+from core.runs.io.run_list import RunFilter, RunList
 from core.runs.io.run_lookup import RunLookup
-from core.runs.io.run_store import KEPT, RunStore
+from core.runs.io.run_store import RunStore
 from core.runs.run import Run, RunKind, RunStatus, run_json
 from core.runtime import progress
 from core.runtime.terminal import echo
@@ -48,11 +49,9 @@ async def list_runs(kind: str | None, domain: str | None, is_open: bool, limit: 
     """Show the last runs, newest first."""
     async with command_line.open_session() as (_, keys, client):
         now = await connect.now(client)
-        count = KEPT if is_open else limit
-        store = RunStore(client, keys)
-        runs = await store.newest(count, now, kind=RunKind(kind) if kind else None, domain=domain)
-        paused = await store.paused()
-    shown = [run for run in runs if run.is_open or not is_open][:limit]
+        runs, wanted = RunList(client, keys), RunFilter(RunKind(kind) if kind else None, domain)
+        found = await runs.open(wanted, now) if is_open else (await runs.page(wanted, now, limit)).runs
+        shown, paused = found[:limit], await RunStore(client, keys).paused()
     nothing = "No run is open." if is_open else "There is no run yet."
     page = table(HEAD, [_row(run, now) for run in shown]) if shown else nothing
     text = "\n".join([page, *(as_typed(line) for line in paused_lines(paused))])
