@@ -14,6 +14,7 @@ from core.registry.io.reindex_job import ReindexJob, start_reindex
 from core.registry.io.url_adder import UrlAdder
 from core.runs.io import run_worker
 from core.runs.io.run_control import RunControl
+from core.runs.io.run_list import RunFilter, RunList
 from core.runs.run import Run, RunKind, RunStatus
 from core.runtime.context import Context
 from core.settings import Settings
@@ -155,7 +156,8 @@ async def test_run_is_listed_with_its_domain(paused: Context, site: Site) -> Non
     ]
     results = [await reindex(paused, request) for request in requests]
     domains = [(await read(paused, result.run_id)).domain for result in results]
-    of_docs = await paused.runs.newest(9, 0.0, kind=RunKind.REINDEX, domain="docs")
+    wanted = RunFilter(kind=RunKind.REINDEX, domain="docs")
+    of_docs = (await RunList(paused.client, paused.keys).page(wanted, 0.0, 9)).runs
 
     assert domains == ["docs", "docs", "docs", "", ""]
     assert [run.id for run in of_docs] == [results[0].run_id]

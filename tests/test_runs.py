@@ -12,6 +12,7 @@ from core.errors import FreshetError
 from core.registry.io.commit_buffer import Progress
 from core.runs.io.receipts import receipt_of
 from core.runs.io.run_control import RunControl
+from core.runs.io.run_list import RunFilter, RunList
 from core.runs.io.run_store import RunStore
 from core.runs.io.run_tally import RunTally
 from core.runs.run import Run, RunKind, RunStatus
@@ -284,10 +285,11 @@ async def test_removed_domain_leaves_no_run(crawled: Context) -> None:
     """Neither open nor paused nor in a list."""
     await crawl(crawled, stop_after=4)
     await crawled.client.hset(crawled.keys.runs_paused, "domain:docs", "now")
-    await crawled.runs.forget_domain("docs")
+    of_docs = (await RunList(crawled.client, crawled.keys).page(RunFilter(domain="docs"), 0.0, 9)).runs
+    await crawled.runs.forget_domain("docs", of_docs)
     left = [key async for key in crawled.client.scan_iter("run*")]
 
-    assert left == []
+    assert (len(of_docs), left) == (1, [])
 
 
 async def test_lists_of_runs_are_bounded(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:

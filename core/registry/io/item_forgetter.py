@@ -17,7 +17,8 @@ from core.registry.io.item_store import ItemStore, LeasedItem
 from core.registry.io.periodic_cleanup import PURGED
 from core.registry.io.removal_commands import RemovableItem, Remover
 from core.registry.record import ARTICLES_SOURCE, iso
-from core.runs.io.run_store import RunStore
+from core.runs.io.run_list import RunFilter, RunList
+from core.runs.io.run_store import KEPT, RunStore
 from core.runs.run import RunStatus, source_scope
 from core.sources.io.domain_store import DomainStore, StoredDomain
 from core.sources.io.source_store import SourceStore
@@ -150,7 +151,10 @@ class ItemForgetter:
                 self.counts.items += await self.remover.remove(list(tombstones.values()), "sources", no_sources)
 
     async def _runs(self, domain_id: str) -> None:
-        self.counts.runs += await RunStore(self.client, self.keys).forget_domain(domain_id, dry_run=self.dry_run)
+        runs = (await RunList(self.client, self.keys).page(RunFilter(domain=domain_id), 0.0, KEPT)).runs
+        self.counts.runs += len(runs)
+        if not self.dry_run:
+            await RunStore(self.client, self.keys).forget_domain(domain_id, runs)
 
     # ── beside workers ──
 

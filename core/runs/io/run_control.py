@@ -10,6 +10,7 @@ from core.keys import Keys
 from core.registry.io.reindex import Reindexer
 from core.registry.record import iso
 from core.runs.io.run_jobs import send_next
+from core.runs.io.run_list import RunFilter, RunList
 from core.runs.io.run_steps import RunSteps
 from core.runs.io.run_store import KEPT
 from core.runs.run import CHECK, FailedItem, Run, RunKind, RunStatus, domain_scope, source_scope
@@ -162,8 +163,9 @@ class RunControl:
         return [await self._steps.require(run.id) for run in runs]
 
     async def _last_crawl(self, domain_id: str) -> Run | None:
-        runs = await self._steps.store.newest(KEPT, await connect.now(self._client), domain=domain_id)
-        return next((run for run in runs if run.kind in (RunKind.DOMAIN, RunKind.CRAWL) and not run.parent), None)
+        runs, now = RunList(self._client, self._keys), await connect.now(self._client)
+        found = (await runs.page(RunFilter(domain=domain_id), now, KEPT)).runs
+        return next((run for run in found if run.kind in (RunKind.DOMAIN, RunKind.CRAWL) and not run.parent), None)
 
     async def paused_since(self, domain_id: str) -> str:
         """Return since when a whole domain is paused; empty: it is not."""

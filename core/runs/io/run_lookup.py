@@ -31,10 +31,10 @@ class RunLookup:
         run = await self._runs.read(name, now) if name else None
         if run:
             return run
-        newest = await self._runs.newest(KEPT, now)
-        if name == LAST and newest:
+        if name == LAST and (newest := await self._runs.newest(1, now)):
             return newest[0]
-        matching = [one for one in newest if name and (one.id.startswith(name) or one.id.endswith(name))]
+        ids = texts(await self._client.zrange(self._keys.runs, 0, KEPT - 1, desc=True)) if name else []
+        matching = await self._runs.read_some([one for one in ids if one.startswith(name) or one.endswith(name)], now)
         if len(matching) > 1:
             some = ", ".join(one.id for one in matching[:MOST_NAMED])
             raise FreshetError(f"{name} may be any of {len(matching)} runs: {some}. Give more of the id.")

@@ -284,27 +284,20 @@ class RunStore:
             raise NotFound(f"There is no run {run_id}. `python -m scripts.runs list` shows the last ones.")
         return run
 
-    async def newest(
-        self, count: int, now: float, *, kind: RunKind | None = None, domain: str | None = None
-    ) -> list[Run]:
-        """Return the last runs, newest first: all, those of a kind, those of a domain."""
+    async def newest(self, count: int, now: float, *, kind: RunKind | None = None) -> list[Run]:
+        """Return the last runs, newest first: all, or those of a kind. `RunList` finds those of a domain."""
         key = self._keys.runs_of_kind(str(kind)) if kind else self._keys.runs
-        most = KEPT if domain is not None else count
-        run_ids = texts(await self._client.zrange(key, 0, most - 1, desc=True)) if most > 0 else []
-        runs = await self.read_some(run_ids, now)
-        return [run for run in runs if domain is None or run.domain == domain][:count]
+        run_ids = texts(await self._client.zrange(key, 0, count - 1, desc=True)) if count > 0 else []
+        return await self.read_some(run_ids, now)
 
     async def log_lines(self, run_id: str) -> list[str]:
         """Return the last lines that the run logged, oldest first."""
         return texts(await self._client.lrange(self._keys.run_log(run_id), 0, -1))
 
-    async def forget_domain(self, domain_id: str, *, dry_run: bool = False) -> int:
-        """Remove the runs of a domain, and what is open, paused or cancelled of it; return how many runs."""
-        runs = await self.newest(KEPT, 0.0, domain=domain_id)
+    async def forget_domain(self, domain_id: str, runs: Sequence[Run]) -> None:
+        """Remove the runs of a domain, and what is open, paused or cancelled of it."""
         names = ("run", "run_log", "run_failed", "run_workers", "run_items")
         scopes = {scope_of(RunKind.DOMAIN, domain=domain_id), *(run.scope for run in runs)}
-        if dry_run:
-            return len(runs)
         async with self._client.pipeline(transaction=True) as pipe:
             for run in runs:
                 pipe.delete(*(getattr(self._keys, name)(run.id) for name in names))
@@ -313,7 +306,6 @@ class RunStore:
             for key in (self._keys.runs_open, self._keys.runs_paused, self._keys.runs_cancelled):
                 pipe.hdel(key, *scopes)
             await pipe.execute()
-        return len(runs)
 
     # ── failed items ──
 

@@ -9,7 +9,8 @@ from dataclasses import asdict
 from core.keys import Keys
 from core.registry.io.item_queries import ItemQueries
 from core.registry.record import Status
-from core.runs.io.run_store import KEPT, RunStore
+from core.runs.io.run_list import RunFilter, RunList
+from core.runs.io.run_store import KEPT
 from core.runs.run import Run, run_json
 from core.settings import Settings
 from core.sources.io.domain_overview import DomainOverview, read_domain
@@ -63,7 +64,7 @@ async def read_report(settings: Settings, client: Client, keys: Keys, domain_id:
     items, troubled = await _items(client, keys, domain.sources)
     errors = await SourceItems(client, keys).errors_of(troubled)
     overview = await read_domain(client, keys, domain)
-    runs = await RunStore(client, keys).newest(KEPT, now, domain=domain_id)
+    runs = (await RunList(client, keys).page(RunFilter(domain=domain_id), now, KEPT)).runs
     storage, coverage = CrawlerStorage.of(settings), {}
     for source in overview.sources:
         if found := await read_coverage(storage, domain_id, source.id, source.kind, runs):
@@ -71,7 +72,7 @@ async def read_report(settings: Settings, client: Client, keys: Keys, domain_id:
     return DomainReport(
         now=now,
         overview=overview,
-        runs=tuple(runs[:MOST_RUNS]),
+        runs=runs[:MOST_RUNS],
         refused={sid: links for sid, links in refused.items() if links.total},
         items=dict(sorted(items.items())),
         errors=tuple((redact(shown), redact(message)) for shown, message in errors),
