@@ -69,12 +69,7 @@ class LinkStore:
 
     async def categories_of(self, link: str) -> tuple[str, ...]:
         """Return the categories whose link sets hold this link."""
-        names = sorted(map(str, await self._client.smembers(self._keys.categories)))
-        pipe = self._client.pipeline(transaction=False)
-        for name in names:
-            pipe.sismember(self._keys.category_links(name), link)
-        answers = await pipe.execute() if names else []
-        return tuple(name for name, is_listed in zip(names, answers, strict=True) if is_listed)
+        return (await self.with_categories([link])).get(link, ())
 
     async def with_categories(self, links: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return those of the links that are in a link set, with their categories."""
