@@ -390,6 +390,6 @@ class VectorSpace:
 
     @property
     def name(self) -> str:
-        """As it stands in keys: letters, digits, `-`, `_` and `.`."""
+        """As used in keys: letters, digits, `-`, `_` and `.`."""
         model = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in self.model)
         return f"{model}-{self.dimension}-c{self.chunker_version}"

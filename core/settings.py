@@ -52,7 +52,7 @@ def file_values() -> dict[str, str]:
 class Settings:
     """Defaults work on a laptop with no configuration at all.
 
-    What is stated is read and checked; a default is as it stands below, and a test reads them all from .env.example.
+    What is set is read and checked; a default is taken as written below, and a test reads all from .env.example.
     """
 
     env_file: ClassVar[Path | None] = ROOT / ".env"
@@ -246,7 +246,7 @@ class Settings:
 
     @property
     def host_parallel(self) -> int | None:
-        """Requests at once to one domain: as set, else 2; without a gap nobody asked for politeness, so no limit."""
+        """Requests at once to one domain: as set, else 2; without a gap politeness is off, so there is no limit."""
         return self.fetch_host_parallel or (2 if self.fetch_host_gap_seconds else None)
 
     @property

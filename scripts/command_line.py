@@ -1,6 +1,6 @@
 """Shared by all commands: settings, a store that answers, and errors as one sentence.
 
-What only a command at work needs is imported where that begins: `--help` and a wrong option answer without it.
+What only a running command needs is imported when it runs: `--help` and a wrong option answer without it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Run one command of `./scripts/up` as its parent, and end it when `up` and its guard are both gone, even by kill -9.
 
-Both hold the writing end of a pipe, the lifeline: its end of file means that nobody is left who would end the command.
+Both hold the writing end of a pipe, the lifeline: its end of file means that no process is left to end the command.
 Signals are passed on to the command's process group, and its exit is this process's exit. When this process itself is
 killed, the kernel tells the command (Linux). Nothing but the standard library is imported: there is one per command.
 

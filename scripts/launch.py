@@ -82,7 +82,7 @@ def main() -> int:
 
 
 def _log_in_background() -> queue.Queue[logging.LogRecord]:
-    """Write log lines in a thread: a reader that stands still must not keep `up` from ending."""
+    """Write log lines in a thread: a reader that blocks must not keep `up` from ending."""
     records: queue.Queue[logging.LogRecord] = queue.Queue()
     root = logging.getLogger()
     QueueListener(records, *root.handlers).start()

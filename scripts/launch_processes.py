@@ -42,7 +42,7 @@ class Stopped(Exception):
 class StopRequest:
     """Whether `up` has to end: a signal, a closed terminal, or a closed pipe for its output.
 
-    A signal only leaves a mark, so that nothing is cut off in the middle; whoever waits looks at it.
+    A signal only leaves a mark, so that nothing is cut off in the middle; a wait looks at it.
     """
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ class UpProcesses:
     def _tell_guard(self, *lines: str) -> None:
         assert self._guard is not None
         assert self._guard.stdin is not None
-        # A guard that was killed hears nothing; the next check starts another, which is told everything.
+        # A killed guard gets no messages; the next check starts another, which gets all of them.
         with self._telling_guard, contextlib.suppress(BrokenPipeError):
             self._guard.stdin.write("".join(f"{line}\n" for line in lines).encode())
             self._guard.stdin.flush()

@@ -27,7 +27,7 @@ from workers.due_jobs import send_due
 log = logging.getLogger("refresh")
 
 STEPS_SECONDS = 3_000.0
-"""For sources with steps: whoever continues such a run lists SharePoint again, so a job comes to its end if it can."""
+"""For sources with steps: continuing such a run lists SharePoint again, so a job goes on to its end if it can."""
 
 
 async def crawl(

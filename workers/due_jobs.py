@@ -80,7 +80,7 @@ class DueJobs:
         busy = [
             sid for sid in sendable if await self._due.count(sid, now) and await self._takes_jobs(sid, blocked, now)
         ]
-        random.shuffle(busy)  # with more sources than room, each has its turn sooner or later
+        random.shuffle(busy)  # with more sources than room, each gets its turn in time
         # With a gap between requests, as many of one host as fit into a job's time.
         shares = HostShares.within(self._settings.refresh_budget_seconds, await self._paces.read())
         sent = 0

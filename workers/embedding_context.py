@@ -1,6 +1,6 @@
 """The context of an embed job: what it opens, and its end: send the next jobs, log a summary, save states.
 
-If the embedder is unavailable, Redis remembers that as long as it asks for; until then nobody sends it work.
+If the embedder is unavailable, Redis remembers that as long as it asks for; until then no work is sent to it.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ _CODECS = {
 
 
 def xml_encoding(body: bytes, content_type: str) -> str | None:
-    """Return the encoding an XML parser should be told to use; None where it finds the right one by itself."""
+    """Return the encoding to give an XML parser; None where it finds the right one by itself."""
     if codec_from_bom(body):
         return None
     declared = _declared(body)

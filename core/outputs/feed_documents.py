@@ -23,7 +23,7 @@ MEDIA_TYPES: Mapping[FeedFormat, str] = {
     FeedFormat.JSON: "application/feed+json",
 }
 TTL_MINUTES = 5
-"""How long RSS readers are told to wait between two requests."""
+"""The `ttl` for RSS readers: how long to wait between two requests."""
 MEDIA_NAMESPACE = "http://search.yahoo.com/mrss/"
 _NAMESPACES = {
     "xmlns:content": "http://purl.org/rss/1.0/modules/content/",

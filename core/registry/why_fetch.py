@@ -46,7 +46,7 @@ class GateFacts:
 
 @value_class
 class FetchFacts:
-    """What stands between a URL and its visit."""
+    """What keeps a URL from its visit."""
 
     is_web: bool = True
     is_by_api: bool = False

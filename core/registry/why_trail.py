@@ -68,9 +68,9 @@ class Outcome(StrEnum):
     WAITING = "waiting"
     MISSING = "missing"
     UNKNOWN = "unknown"
-    """Nobody has ever named it."""
+    """No feed, listing or person has ever named it."""
     REFUSED = "refused"
-    """Such an address is not taken, whoever names it."""
+    """Such an address is never taken."""
     FEED = "feed"
 
 
@@ -156,7 +156,7 @@ class Trail:
 # ── the verdict ─────────────────────────────────────────────────────────────────────────────────
 
 _REFUSING = (StationName.ADDRESS, StationName.CONNECTION, StationName.ROBOTS)
-"""Their rules hold for every URL, whoever names it."""
+"""Their rules hold for every URL, from any source."""
 _LEADS = {
     Outcome.WAITING: "Not yet there: ",
     Outcome.MISSING: "Not there: ",
@@ -195,7 +195,7 @@ def conclude(stations: Sequence[Station], *, is_known: bool) -> Conclusion:
     if feed and feed.state is not StationState.NOT_APPLICABLE:
         return _of_feed(feed, stations)
     if not is_known:
-        # What would become of it? A rule that refuses it says more than that nobody has named it.
+        # A rule that would refuse it says more than that it was never named.
         stations = sorted(stations, key=lambda station: station.name not in _REFUSING)
     for state, outcome in ((StationState.STOPPED, Outcome.MISSING), (StationState.WAITING, Outcome.WAITING)):
         decisive = next((station for station in stations if station.state is state), None)
@@ -208,7 +208,7 @@ def conclude(stations: Sequence[Station], *, is_known: bool) -> Conclusion:
 
 
 def _of_feed(feed: Station, stations: Sequence[Station]) -> Conclusion:
-    """A feed is well or not; what stands in the way of its next poll is told as well."""
+    """A feed works or not; what keeps it from its next poll is added."""
     if feed.state is StationState.STOPPED:
         return Conclusion(Outcome.FEED, feed.sentence, feed.advice, feed.name)
     obstacle = next((one for one in stations if one.name is not feed.name and _holds(one)), None)

@@ -1,6 +1,6 @@
 """The parameters of a crawl beside its mode: which steps, which sources, how many retries.
 
-These are the parameters of its run, so whoever continues it does the same. What is not said there is as it always is.
+These are the parameters of its run, so a continued run does the same. What is not given has its default.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class Domain(BaseModel):
         ]
 
     def sources(self, web_url: str = GITHUB_URL) -> list[SourceRecord]:
-        """Return all its sources in order, each with an id of its own; what comes with one stands behind it."""
+        """Return all its sources in order, each with an id of its own; companions come after their source."""
         configs: list[SourceRecord] = []
         for source_id, (kind, model) in zip(self.source_ids(), self.models(), strict=True):
             sid = f"{self.id}.{source_id}"

@@ -35,7 +35,7 @@ _TO_NORMALISE = re.compile(r"%([0-9A-Fa-f]{2})?|[\[\]\\^`{|}]")
 # Where nothing but a path, a query or a fragment follows, what follows has no say about host and port.
 _PLAIN_ORIGIN = re.compile(r"https?://[a-z0-9.:-]+(?=[/?#])")
 # A path of which WHATWG changes nothing: no escapes, no name that begins with a dot. Nearly every stored URL is so, and
-# this look takes a tenth of the time of a parse; what stands before the path is parsed once for each origin.
+# this look takes a tenth of the time of a parse; the part before the path is parsed once for each origin.
 _PLAIN_URL = re.compile(r"(https?://[a-z0-9.:-]+)(?:/(?!\.)[A-Za-z0-9_~.-]*)+(?:\?[A-Za-z0-9_=&~.-]*)?")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 

@@ -2,7 +2,7 @@
 
 Files: `*` and `?` stay inside one name, `**` crosses folders; `notes.md` and `*.md` match at any depth, a `/` inside or
 in front anchors at the root, `docs/` is a whole folder; capitals do not matter (README.MD is a *.md). A folder that an
-include names without wildcards is taken whole; whatever lies in a folder that an exclude matches is left out.
+include names without wildcards is taken whole; everything in a folder that an exclude matches is left out.
 URLs: `*` crosses `/`, as in robots.txt; capitals matter.
 
 Every match takes time linear in the path for a given pattern. `pathspec` is not used because its regular expressions

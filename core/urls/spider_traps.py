@@ -1,6 +1,6 @@
 """Recognise spider traps: URLs that a server generates without end. Each rule has a reason, for people.
 
-A rule is only here if ordinary sites do not break it; what looks odd and is real stands in the tests. `trap_reason`
+A rule is only here if ordinary sites do not break it; real addresses that look odd are in the tests. `trap_reason`
 judges one URL. Variants of one page show only over many URLs: `query_variants` is the key to count them by.
 """
 

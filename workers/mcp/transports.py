@@ -68,7 +68,7 @@ class _HttpServer(uvicorn.Server):
 
 
 async def serve_http(server: Server[Any], settings: Settings, host: str, port: int) -> None:
-    """Serve until cancelled. Every request stands alone: a client goes on after a restart of ours."""
+    """Serve until cancelled. Requests are stateless: a client goes on after a restart of ours."""
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         json_response=True,

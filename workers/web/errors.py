@@ -91,14 +91,14 @@ def wants_page(request: web.Request) -> bool:
 
 
 def explained_request(request: web.Request, error: Exception) -> ApiError:
-    """Return what the client is told about an exception in a request."""
+    """Return the error to answer with for an exception in a request."""
     if isinstance(error, web.HTTPException):
         return _of_http(request, error)
     return explained(error, f"{request.method} {request.path}")
 
 
 def explained(error: Exception, place: str) -> ApiError:
-    """Return what the client is told about an exception; one that nobody expected is logged with its `place`."""
+    """Return the error to answer with for an exception; an unexpected one is logged with its `place`."""
     match error:
         case ApiError():
             return error

@@ -63,7 +63,7 @@ class VectorStoreChecks:
             yield StoreTrouble(domain.id, f"{domain.id}: {error}{await self._without_file(domain.id)}")
 
     async def _without_file(self, domain_id: str) -> str:
-        """Return what to do about a domain whose file somebody has deleted; empty if it is there."""
+        """Return what to do about a domain whose file was deleted; empty if it is there."""
         path = DomainFolders(self._settings.persistent_storage_path).path(domain_id)
         if await asyncio.to_thread(path.exists):
             return ""

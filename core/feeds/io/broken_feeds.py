@@ -1,4 +1,4 @@
-"""The list of broken feeds by when they broke: written in the commit of each poll, so that nobody reads all feeds."""
+"""The list of broken feeds by when they broke: written in the commit of each poll, so that no list reads all feeds."""
 
 from __future__ import annotations
 

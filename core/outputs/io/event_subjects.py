@@ -1,6 +1,6 @@
 """Read what events are about: categories, domains, title and URL; and whether a saved search finds it.
 
-A whole batch is read in two or three round trips. Only what is still in the store can be told.
+A whole batch is read in two or three round trips. Only what is still in the store is known.
 """
 
 from __future__ import annotations

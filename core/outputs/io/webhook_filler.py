@@ -1,7 +1,7 @@
 """Copy events from the stream into the queues of the webhooks that want them.
 
 The stream keeps only the last events, so each webhook's queue holds what a slow receiver has not taken yet. Reading on
-and queueing are one step; whoever comes second with the same events is refused. What was trimmed before it was read is
+and queueing are one step; a second writer of the same events is refused. What was trimmed before it was read is
 counted and told as a message of its own. A full queue is not read into: its events stay in the stream while they last.
 """
 

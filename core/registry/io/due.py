@@ -197,7 +197,7 @@ class DueItems:
     ) -> list[str]:
         """Return ids of the source that are due, and hold them back for so long.
 
-        `paused_runs`: reindexes whose items nobody visits; they are held back as well.
+        `paused_runs`: reindexes whose items are not visited; they are held back as well.
         """
         shares = shares or HostShares()
         words = (

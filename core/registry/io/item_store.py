@@ -84,7 +84,7 @@ class ItemStore:
     # ── leasing and reading ──
 
     async def lease(self, leases: Leases, item_ids: Sequence[str], now: float, via: str = "") -> list[LeasedItem]:
-        """Lease those of the items that exist and that nobody else visits, in a few round trips for all of them.
+        """Lease those of the items that exist and are free, in a few round trips for all of them.
 
         `via` is the source that made them due: it is added to the sources of an item that lacks it, and what it does
         not list is removed from its due set.

@@ -1,6 +1,6 @@
 """Share a large backlog of new links with RQ workers on any host.
 
-Links are sent as jobs of some hundred. Whoever sent them takes jobs back from the end of the queue and visits their
+Links are sent as jobs of some hundred. The sender takes jobs back from the end of the queue and visits their
 links itself, while workers take them from the front: without a worker everything is done here, with many nearly nothing
 is. Leases and attempts keep a link from being fetched twice, whoever has it (docs/architecture.md#queues).
 """

@@ -17,7 +17,7 @@ async def join_refresh(
 ) -> RunWorker:
     """Return a worker that has joined the given run; if that has ended, the open run of the source or a new refresh.
 
-    Where the source is paused, or was cancelled, the worker is told so (`should_stop`).
+    Where the source is paused, or was cancelled, the worker stops (`should_stop`).
     """
     runs = context.runs
     worker = _worker(context, clock, Run(run_id, RunKind.REFRESH, RunStatus.RUNNING, source=sid))

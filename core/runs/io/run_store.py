@@ -234,7 +234,7 @@ class RunStore:
         dead = [worker for worker in workers if worker.is_dead]
         for worker in dead:
             await self._client.eval(run_scripts.MARK_DEAD, 1, self._keys.run_workers(run.id), worker.token)
-        if dead and len(dead) == len(workers):  # nobody else can tell that it goes on
+        if dead and len(dead) == len(workers):  # no other worker can show that it goes on
             await self.update(run.id, {"heartbeat_ts": f"{min(run.heartbeat_ts, now - SILENT_SECONDS - 1):.3f}"})
         await self.step("check", run, now)
         return await self.read(run.id, now) or run

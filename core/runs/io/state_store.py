@@ -1,7 +1,7 @@
 """The state of knowledge bases in Redis: `kb:<id>:state`, one field per value.
 
 Counters are raised by the commits that do the work (`state_tally`); the job section is a copy of the newest run; a save
-adds what follows from other keys. Nobody reads a whole state to write it back.
+adds what follows from other keys. No writer reads a whole state to write it back.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ async def crawl_source(
 
     `run_id`: this run and no other; nothing is done if it has ended. `asked`: what a new run does. `stays`: wait here
     while it is paused, or for others who work on the source; a job does not, since another one continues the run.
-    `on_open` is told which run it is, `on_wait` when it begins and ends to wait for the end of a pause.
+    `on_open` is called with the run, `on_wait` when a wait for the end of a pause begins and ends.
     """
     clock = await ServerClock.ask(context.client)
     requested_ts = clock.now()
@@ -71,7 +71,7 @@ async def crawl_source(
                 if on_open:
                     await on_open(worker.run)
             if await worker.join() is RunRequest.NONE:
-                # Who stood still for too long has lost the source, and another process works on the same run.
+                # A process that was stopped for too long has lost the source to another, which works on the same run.
                 is_over = lambda held=lease: should_stop() or not context.leases.holds(held)  # noqa: E731
                 await crawl_once(context, clock, worker, source, open_sources, is_over, watch)
             has_lost = not context.leases.holds(lease)
@@ -89,7 +89,7 @@ async def crawl_source(
 async def _stay(
     worker: RunWorker, should_stop: Callable[[], bool], on_wait: Callable[[bool], Awaitable[None]] | None
 ) -> None:
-    """Wait for the end of a pause; however the wait ends, `on_wait` is told."""
+    """Wait for the end of a pause; however the wait ends, `on_wait` is called."""
     if on_wait:
         await on_wait(True)
     try:

@@ -144,7 +144,7 @@ class CrawlPass:
             await self.steps.publish()
 
     async def _begin(self) -> None:
-        """Log where a run is continued; a new one forgets what earlier runs told people."""
+        """Log where a run is continued; a new one removes the notices of earlier runs."""
         sources, runs, run = self.context.sources, self.context.runs, self.joined
         self.is_continued = bool((await runs.fields(run.id)).get(BEGUN))
         if self.is_continued:

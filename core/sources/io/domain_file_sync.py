@@ -56,7 +56,7 @@ class DomainFileSync:
     async def one_if_usable(self, domain_id: str, patience_seconds: float = PATIENCE_SECONDS) -> str:
         """Do the same; return a sentence, if the store has a configuration to go on with, else raise it.
 
-        Whoever asks does not wait for the end of a crawl whose source is no longer in the file.
+        Does not wait for the end of a crawl whose source is no longer in the file.
         """
         try:
             await asyncio.wait_for(self.one(domain_id), patience_seconds)

@@ -168,7 +168,7 @@ def written(domain: Domain) -> dict[str, object]:
 
 
 def _with_store_id(fields: dict[str, object], store_id: str) -> dict[str, object]:
-    """Return the same keys in the same order; a new one stands behind the name of the store, or last."""
+    """Return the same keys in the same order; a new one goes after the name of the store, or last."""
     if _KEY in fields or _NAME not in fields:
         return {**fields, _KEY: store_id}
     names = list(fields)

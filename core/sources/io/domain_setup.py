@@ -55,7 +55,7 @@ async def add_domain(
 ) -> AddedDomain:
     """Add a domain, or give a known one the configuration it has now; its domain.json says the same then.
 
-    `derived_from`: what its id was made of, if nobody chose one; then another domain of that id is never replaced.
+    `derived_from`: what its id was made of, if it was not chosen; then another domain of that id is never replaced.
     `is_own_command`: a person typed it on this machine, so the folders that it names may be read. Without that they
     have to be below FOLDER_ROOTS, or be there already as they are; else DomainFileError. `file_digest`: of the
     domain.json in its folder, if it was read from that one.

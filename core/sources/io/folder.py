@@ -40,7 +40,7 @@ BATCH_ITEMS = 500
 
 
 def _absolute_path(path: str, info: ValidationInfo) -> str:
-    """Return the absolute path, seen from the folder of domain.json; `~` is the home of whoever runs us."""
+    """Return the absolute path, seen from the folder of domain.json; `~` is the home folder of this process's user."""
     context = info.context or {}
     if path == "~" or path.startswith("~/"):
         path = f"{context.get('home') or Path.home()}{path[1:]}"

@@ -140,7 +140,7 @@ class LocalFiles:
 def _open_inside(root: Path, path: str) -> int:
     """Open a regular file below the root; return its descriptor. Raises `_NotAllowed` or OSError.
 
-    Opened name by name from the root, none of them a symlink: nobody can exchange a folder after it was checked.
+    Opened name by name from the root, none of them a symlink, so that no folder can be exchanged after it was checked.
     """
     name = Path(path).name
     if "\0" in path or not Path(path).is_absolute() or name in ("", ".."):

@@ -1,7 +1,7 @@
 """Decide which folders and files may be read: those below `FOLDER_ROOTS`, and those that a person's command named.
 
-Whoever can write to Redis could otherwise make us read any file of the person who runs us. So the command that adds a
-folder signs its record with a key that only this user can read; a record without a good signature opens nothing.
+Otherwise anyone who can write to Redis could make us read any file of our user. So the command that adds a folder
+signs its record with a key that only this user can read; a record without a good signature opens nothing.
 """
 
 from __future__ import annotations

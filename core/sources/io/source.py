@@ -3,7 +3,7 @@
 A source is one file with its configuration model and its class, and one line in `core.sources.io.source_kinds`.
 Nothing else in the tree branches on the kind of a source: what callers need to know is an attribute here.
 
-The answer of a fetch looks like HTTP whatever stands behind it: 200 with a body and validators, 304, 404 for what is
+The answer of a fetch looks like HTTP for every kind: 200 with a body and validators, 304, 404 for what is
 not there, 403 for what we may not read. So one `decide` serves web sites, folders and repositories alike.
 """
 
@@ -54,7 +54,7 @@ class _LateModel:
 def late_model(place: str) -> Any:
     """Return a `config_model` that is imported when someone asks for it: `module class`.
 
-    Models take pydantic: 50 ms at the start of every process that visits pages, where nobody reads a configuration.
+    Models take pydantic: 50 ms at the start of every process that visits pages, which reads no configuration.
     """
     return _LateModel(place)
 

@@ -2,7 +2,7 @@
 
 A cell that a spreadsheet would execute is written with `'` before it, and read without: whatever a cell is, it is read
 as it was. A row that a kill cut short is left out. A file with more columns, or in another order, is read by the names
-in its header; one that lacks a column is damaged, as nobody knows what stood there.
+in its header; one that lacks a column is damaged, as what was there is not known.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def query(select: str = "", expand: str = "", odata_filter: str = "", top: int =
 def next_address(page: EntityPage, asked_url: str) -> str:
     """Return where the next page is, or an empty text; a link to another server or list is refused.
 
-    The token goes with every request, so nobody but the server that was asked may get it.
+    The token goes with every request, so only the server that was asked may get it.
     """
     if not page.next_link:
         return ""

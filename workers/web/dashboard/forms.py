@@ -1,6 +1,6 @@
 """Forms of the dashboard: their token, their fields, and the way back after an action.
 
-A form carries a token that is bound to the browser's cookie, so that a page of somebody else cannot fill it in.
+A form carries a token that is bound to the browser's cookie, so that a foreign page cannot fill it in.
 """
 
 from __future__ import annotations

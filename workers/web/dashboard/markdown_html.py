@@ -1,7 +1,7 @@
-"""Turn the Markdown of a stored text into HTML that may stand in a page, whoever wrote it.
+"""Turn the Markdown of a stored text into HTML that is safe in a page, even if a stranger wrote it.
 
-Raw HTML is shown as text, links lead only to http and https and tell nobody where they were clicked, and pictures are
-named instead of loaded.
+Raw HTML is shown as text, links lead only to http and https and send no referrer, and pictures are named
+instead of loaded.
 """
 
 from __future__ import annotations

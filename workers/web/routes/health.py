@@ -48,7 +48,7 @@ class HealthAnswer(AnswerModel):
     is_public=True,
 )
 async def show_health(call: Call, _: NoParameters) -> web.Response:
-    """Return 200 while work is done, and 503 when the store is away or what is due is late and nobody does it."""
+    """Return 200 while work is done, and 503 when the store is away, or work is late and no process does it."""
     try:
         report = await call.services.monitor.health()
     except StoreUnreachable:  # not opened yet; its sentence names the server

@@ -37,7 +37,7 @@ FILES_PER_PAGE = 100
 FILES_PER_BATCH = 2_000
 UPLOADS_AT_ONCE = 8
 LISTINGS = 3
-"""How often a listing that changed while it was read is begun anew."""
+"""How often a listing that changed while it was read is started again."""
 
 
 class OpenAiStore:

@@ -1,6 +1,6 @@
 """Freshet's own index as a vector store: a domain works with no account anywhere.
 
-An upload embeds the item in this process, beside the embed workers: whoever has the lease of an item embeds it. What a
+An upload embeds the item in this process, beside the embed workers: the holder of an item's lease embeds it. What a
 crawl removes is out of the index already, and so is what was renamed; there is nothing to detach or to delete.
 """
 

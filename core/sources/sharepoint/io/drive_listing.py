@@ -1,7 +1,7 @@
 """List a library whose drive is known: if Graph says that nothing has changed, the last listing is given again.
 
 What was listed last is `sharepoint_map.csv`. It is taken only if it has the very rows of the listing after which the
-link was noted, so neither a kill between the two nor somebody's edit can make a change go unnoticed.
+link was noted, so neither a kill between the two nor an edit by hand can hide a change.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class GuardedSession(requests.Session):
 
     def _check_status(self, request: PreparedRequest, response: Response) -> None:
         status, origin = response.status_code, origin_of(response.url)
-        # A form digest or token that fails with 500 would be repeated by the library, with waits that nobody can stop.
+        # A form digest or token that fails with 500 would be repeated by the library, with waits that nothing can stop.
         is_passing = status in _PASSING or (status == 500 and request.method == "POST")
         if status not in _THROTTLED and not is_passing:
             return
