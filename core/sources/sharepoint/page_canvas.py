@@ -34,7 +34,7 @@ class PageUnreadable(ValueError):
 
 
 @value_class
-class TextPart:
+class TextWebPart:
     """Text that an author wrote."""
 
     html: str
@@ -55,7 +55,7 @@ class WebPart:
     """Alternative texts and captions of its images."""
 
 
-def read_canvas(content: str) -> list[TextPart | WebPart]:
+def read_canvas(content: str) -> list[TextWebPart | WebPart]:
     """Return the parts in the order of the page. Raises PageUnreadable."""
     if len(content) > MOST_CHARS:
         raise PageUnreadable(f"The page has {len(content):,} characters in one field; at most {MOST_CHARS:,} are read.")
@@ -67,7 +67,7 @@ def read_canvas(content: str) -> list[TextPart | WebPart]:
 # ── JSON ──
 
 
-def _of_json(content: str) -> list[TextPart | WebPart]:
+def _of_json(content: str) -> list[TextWebPart | WebPart]:
     data = _load(content)
     if data is None:
         raise PageUnreadable("The page's canvas begins like JSON and is none.")
@@ -77,10 +77,10 @@ def _of_json(content: str) -> list[TextPart | WebPart]:
     return [part for part in map(_part, controls[:MOST_PARTS]) if part]
 
 
-def _part(control: Mapping[str, Any]) -> TextPart | WebPart | None:
+def _part(control: Mapping[str, Any]) -> TextWebPart | WebPart | None:
     inner = control.get("innerHTML")
     if control.get("controlType") == _TEXT_CONTROL or isinstance(inner, str):
-        return TextPart(inner) if isinstance(inner, str) else None
+        return TextWebPart(inner) if isinstance(inner, str) else None
     data = control.get("webPartData")
     data = _load(data) if isinstance(data, str) else data
     is_web_part = control.get("controlType") == _WEB_PART_CONTROL or isinstance(data, dict)
@@ -140,7 +140,7 @@ def _load(text: str) -> Any:
 # ── HTML ──
 
 
-def _of_html(content: str) -> list[TextPart | WebPart]:
+def _of_html(content: str) -> list[TextWebPart | WebPart]:
     data: list[str] = []
 
     def take_out(attribute: re.Match[str]) -> str:
@@ -150,11 +150,11 @@ def _of_html(content: str) -> list[TextPart | WebPart]:
     root = parse_html(_DATA_ATTRIBUTE.sub(take_out, content)) if content.strip() else None
     if root is None:
         return []
-    parts: list[TextPart | WebPart] = []
+    parts: list[TextWebPart | WebPart] = []
     for element in islice(_outermost(root, _is_part), MOST_PARTS):
         is_text = "data-sp-rte" in element.attrib
-        parts.append(TextPart(inner_html(element)) if is_text else _web_part_of_element(element, data))
-    return parts or [TextPart(content)]
+        parts.append(TextWebPart(inner_html(element)) if is_text else _web_part_of_element(element, data))
+    return parts or [TextWebPart(content)]
 
 
 def _is_part(element: etree._Element) -> bool:

@@ -14,7 +14,7 @@ from html import escape, unescape
 
 from core.pages.text_cleaning import collapse_whitespace, strip_unstorable
 from core.sources.sharepoint.html_fragments import clean_fragment, count_classic_web_parts, described_image, is_safe_url
-from core.sources.sharepoint.page_canvas import PageUnreadable, TextPart, WebPart, read_canvas
+from core.sources.sharepoint.page_canvas import PageUnreadable, TextWebPart, WebPart, read_canvas
 from core.value_class import value_class
 
 __all__ = ("CleanPage", "PageUnreadable", "clean_page", "decode_original", "encode_original", "unread_web_parts")
@@ -86,7 +86,7 @@ def clean_page(values: Mapping[str, str]) -> CleanPage:
     blocks = [f"<h1>{escape(title, quote=False)}</h1>"] if title else []
     for field in CANVAS_FIELDS:
         for part in read_canvas(values.get(field, "")):
-            blocks.append(clean_fragment(part.html) if isinstance(part, TextPart) else _read(part, title, unread))
+            blocks.append(clean_fragment(part.html) if isinstance(part, TextWebPart) else _read(part, title, unread))
     for field in HTML_FIELDS:
         content = values.get(field, "")
         blocks.append(clean_fragment(content))

@@ -15,7 +15,7 @@ Counted = tuple[int, str]
 
 
 @value_class
-class Station:
+class FlowStation:
     """A place where things are, and the arrow that leads on from it."""
 
     name: str
@@ -32,7 +32,7 @@ class Station:
 class Flow:
     """All stations in order."""
 
-    stations: tuple[Station, ...]
+    stations: tuple[FlowStation, ...]
     period: str
     """The time that the arrows are about."""
 
@@ -43,23 +43,23 @@ def flow_of(state: PipelineState) -> Flow:
     return Flow(tuple(_stations(state, grown)), _period(grown.seconds))
 
 
-def _stations(state: PipelineState, grown: Increase) -> Iterator[Station]:
+def _stations(state: PipelineState, grown: Increase) -> Iterator[FlowStation]:
     metrics, backlog, counts = state.metrics, state.metrics.backlog, grown.counts
     visits, failed = sum(counts[name] for name in VISITS), counts["links_failed"]
     feeds = _first((metrics.broken_feeds, "broken"), (backlog.feeds_due, "due now"))
     polled = f"{counts['polled']:,} polls"
-    yield Station("Feeds", metrics.feeds, feeds, "/feeds", (counts["links_new"], "new links"), polled)
+    yield FlowStation("Feeds", metrics.feeds, feeds, "/feeds", (counts["links_new"], "new links"), polled)
     stored = (counts["stored"], "stored")
-    yield Station("Links", state.links, "listed now", "", stored, _first((failed, "failed")))
+    yield FlowStation("Links", state.links, "listed now", "", stored, _first((failed, "failed")))
     visited = (visits, "visits")
-    yield Station("Articles", metrics.articles, "", "/articles", visited, _first((counts["changed"], "changed")))
+    yield FlowStation("Articles", metrics.articles, "", "/articles", visited, _first((counts["changed"], "changed")))
     sources = sum("." in sid for sid in backlog.due)
     items = _first((backlog.due_items, "due now"), (sources, "source" if sources == 1 else "sources"))
     written = (counts["written_chunks"], "written")
-    yield Station("Items", sum(metrics.items.values()), items, "/domains", written)
+    yield FlowStation("Items", sum(metrics.items.values()), items, "/domains", written)
     indexed = (counts["indexed_pages"], "pages indexed")
-    yield Station("Chunks", metrics.chunks, "", "", indexed, _first((backlog.embed_waiting, "waiting")))
-    yield Station("Search", metrics.items[Status.INDEXED], "indexed", "/articles")
+    yield FlowStation("Chunks", metrics.chunks, "", "", indexed, _first((backlog.embed_waiting, "waiting")))
+    yield FlowStation("Search", metrics.items[Status.INDEXED], "indexed", "/articles")
 
 
 def _first(*counted: Counted) -> str:

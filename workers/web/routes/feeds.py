@@ -37,7 +37,7 @@ class FeedsRequest(RequestModel):
     offset: Offset = 0
 
 
-class FeedRequest(RequestModel):
+class OneFeedRequest(RequestModel):
     """One feed."""
 
     id: FeedId
@@ -177,7 +177,7 @@ async def list_feeds(call: StoreCall, asked: FeedsRequest) -> FeedsAnswer:
 
 
 @ROUTES.add("GET", "/api/feeds/{id}", "How one feed is, and why nothing comes from it.")
-async def show_feed(call: Call, asked: FeedRequest) -> FeedAnswer:
+async def show_feed(call: Call, asked: OneFeedRequest) -> FeedAnswer:
     """Return how one feed is."""
     return await feed_answer(call, *await require_feed(call, asked.id))
 

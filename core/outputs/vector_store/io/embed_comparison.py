@@ -10,7 +10,7 @@ from dataclasses import replace
 from core.outputs.vector_store.embed_changes import EmbedChange, change_of, has_moved, renamed_row, uploaded_since
 from core.outputs.vector_store.file_attributes import attribute_url, attributes_of, generation_of, newest_live
 from core.outputs.vector_store.io.embed_step_context import EmbedStepContext
-from core.outputs.vector_store.io.embed_uploads import Candidate, EmbedUploads
+from core.outputs.vector_store.io.embed_uploads import EmbedUploads, UploadCandidate
 from core.outputs.vector_store.io.local_content import LocalContent, LocalState, content_hash, look_at
 from core.outputs.vector_store.store_files import StoredFile, VectorStoreUnavailable
 from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
@@ -43,7 +43,7 @@ class EmbedComparison:
     async def run(self) -> None:
         """Compare everything; what is new or changed is uploaded in batches."""
         total, done = len(self._maps.files), 0
-        batch: list[Candidate] = []
+        batch: list[UploadCandidate] = []
         pages = _pages(iter(self._maps.files))
         while page := await asyncio.to_thread(next, pages, ()):
             for decision in await asyncio.to_thread(lambda page=page: [self._decide(file) for file in page]):  # type: ignore[misc]
@@ -95,7 +95,7 @@ class EmbedComparison:
 
     # ── doing ──
 
-    async def _apply(self, decision: _Decision) -> list[Candidate]:
+    async def _apply(self, decision: _Decision) -> list[UploadCandidate]:
         """Do what follows; return what has to be uploaded."""
         file, local = decision.file, decision.local
         if local is None:
@@ -114,7 +114,9 @@ class EmbedComparison:
             self._counts.added += 1
         else:
             self._counts.changed += 1
-        return [Candidate(file, decision.row, local.path, local.size_bytes, decision.content_hash, decision.stored)]
+        return [
+            UploadCandidate(file, decision.row, local.path, local.size_bytes, decision.content_hash, decision.stored)
+        ]
 
     async def _without_file(self, decision: _Decision) -> None:
         file, row = decision.file, decision.row

@@ -27,7 +27,7 @@ _NOT_YET = "It is not embedded yet; the next run looks again."
 
 
 @value_class
-class Candidate:
+class UploadCandidate:
     """A file that the store should have."""
 
     file: FileRow
@@ -42,7 +42,7 @@ class Candidate:
 
 @value_class
 class _Outcome:
-    candidate: Candidate
+    candidate: UploadCandidate
     stored: StoredFile | None = None
     error: str = ""
     pending: StoredFile | None = None
@@ -70,7 +70,7 @@ class EmbedUploads:
                 log.info("🧹 Deleted %d uploads of an interrupted run", count)
         await asyncio.to_thread(self._begun.clear)
 
-    async def add(self, candidates: Sequence[Candidate]) -> None:
+    async def add(self, candidates: Sequence[UploadCandidate]) -> None:
         """Embed these; what fails is kept for another try."""
         for outcome in await self._embed(candidates):
             if outcome.stored is None:
@@ -96,7 +96,7 @@ class EmbedUploads:
 
     # ── the store ──
 
-    async def _embed(self, candidates: Sequence[Candidate]) -> list[_Outcome]:
+    async def _embed(self, candidates: Sequence[UploadCandidate]) -> list[_Outcome]:
         new = [one for one in candidates if one.adopted is None]
         results = await self._upload(new)
         known = {one.file.sharepoint_unique_file_id: one.adopted for one in candidates if one.adopted}
@@ -113,7 +113,7 @@ class EmbedUploads:
             outcomes.append(await self._outcome(candidate, result, waited.get(result.file_id)))
         return outcomes
 
-    async def _upload(self, candidates: Sequence[Candidate]) -> list[UploadResult]:
+    async def _upload(self, candidates: Sequence[UploadCandidate]) -> list[UploadResult]:
         if not candidates:
             return []
         requests = await asyncio.to_thread(lambda: [self._request(one) for one in candidates])
@@ -129,7 +129,7 @@ class EmbedUploads:
             await asyncio.to_thread(self._begun.clear)
         return results
 
-    def _request(self, one: Candidate) -> UploadRequest:
+    def _request(self, one: UploadCandidate) -> UploadRequest:
         source, unique_id = self._pass.source, one.file.sharepoint_unique_file_id
         listed = self._pass.maps.listed.get(unique_id)
         generation = next_generation(self._pass.files_of(unique_id))
@@ -138,7 +138,7 @@ class EmbedUploads:
         full_url = url_of(source, one.file, listed)
         return UploadRequest(unique_id, str(one.path), one.path.name, full_url, one.content_hash, attributes)
 
-    async def _outcome(self, candidate: Candidate, result: UploadResult, stored: StoredFile | None) -> _Outcome:
+    async def _outcome(self, candidate: UploadCandidate, result: UploadResult, stored: StoredFile | None) -> _Outcome:
         """Tell what became of an upload; one that failed is taken out of the store and of the global storage."""
         if stored is None:
             return _Outcome(candidate, None, result.error, is_refused=result.is_final)
@@ -156,7 +156,7 @@ class EmbedUploads:
 
     # ── the maps ──
 
-    async def _settle(self, candidate: Candidate, stored: StoredFile) -> None:
+    async def _settle(self, candidate: UploadCandidate, stored: StoredFile) -> None:
         """Write down that a file is embedded, then remove what the store had of it before."""
         file = await asyncio.to_thread(self._brought_back, candidate)
         row = embedded_row(file, stored, self._pass.store.id)
@@ -184,7 +184,7 @@ class EmbedUploads:
         await asyncio.to_thread(self._write_failure, candidate, file, outcome.error)
         log.warning("📁 Moved → %s", file.file_relative_path)
 
-    def _write_failure(self, candidate: Candidate, file: FileRow, error: str) -> None:
+    def _write_failure(self, candidate: UploadCandidate, file: FileRow, error: str) -> None:
         maps = self._pass.maps
         maps.put_row(failed_row(file, error))
         maps.flush()
@@ -192,7 +192,7 @@ class EmbedUploads:
         maps.flush()
         self._move(candidate.path, file)
 
-    def _brought_back(self, candidate: Candidate) -> FileRow:
+    def _brought_back(self, candidate: UploadCandidate) -> FileRow:
         """Move a file that was embedded at last out of `03_failed`, and return its row."""
         file, paths = candidate.file, self._pass.paths
         wanted = paths.to_map(paths.embedded(file))
@@ -212,7 +212,7 @@ class EmbedUploads:
         if path != target:
             path.replace(target)
 
-    async def _remove_others(self, candidate: Candidate, kept_id: str) -> None:
+    async def _remove_others(self, candidate: UploadCandidate, kept_id: str) -> None:
         """Remove every other version of an item from the store."""
         files = await asyncio.to_thread(self._pass.files_of, candidate.file.sharepoint_unique_file_id)
         ids = {one.file_id for one in files}

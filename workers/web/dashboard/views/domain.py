@@ -109,7 +109,7 @@ class CrawlForm(RequestModel):
     source: SourceName | None = None
 
 
-class RemoveForm(RequestModel):
+class RemoveDomainForm(RequestModel):
     """What is to go; `confirm` repeats the id."""
 
     id: DomainId
@@ -157,7 +157,7 @@ def _runs(answer: DomainJobs) -> str:
 
 
 @ROUTES.action("/domains/{id}/remove", "Remove a domain.", seconds=None)
-async def remove(call: Call, asked: RemoveForm) -> Done:
+async def remove(call: Call, asked: RemoveDomainForm) -> Done:
     """Remove a domain with all its items."""
     if asked.confirm.strip() != asked.id:
         raise ApiError(422, "invalid", "Nothing was removed.", f"Write {asked.id} into the field to confirm.")

@@ -20,7 +20,7 @@ from workers.web.routes.feed_preview import FeedEntriesRequest
 from workers.web.routes.feeds import (
     CategoryName,
     FeedId,
-    FeedRequest,
+    OneFeedRequest,
     PollFeedRequest,
     RemoveFeedRequest,
     SetFeedRequest,
@@ -33,7 +33,7 @@ NAMED_REFUSALS = 5
 
 
 @ROUTES.page("/feeds/{id}", "Feed", "feed.html")
-async def show_feed(call: Call, asked: FeedRequest) -> dict[str, Any]:
+async def show_feed(call: Call, asked: OneFeedRequest) -> dict[str, Any]:
     """Show a feed."""
     feed = await feeds.show_feed(call, asked)
     listed = await feed_preview.list_entries(call, FeedEntriesRequest(id=asked.id, limit=MOST_ENTRIES))
@@ -60,7 +60,7 @@ class PollForm(RequestModel):
     force: Flag = False
 
 
-class RemoveForm(RequestModel):
+class RemoveFeedForm(RequestModel):
     """A feed to remove."""
 
     id: FeedId
@@ -139,7 +139,7 @@ async def poll(call: Call, asked: PollForm) -> Done:
 
 
 @ROUTES.action("/feeds/{id}/remove", "Unsubscribe from a feed.", seconds=None)
-async def remove(call: Call, asked: RemoveForm) -> Done:
+async def remove(call: Call, asked: RemoveFeedForm) -> Done:
     """Unsubscribe from a feed."""
     gone = await feeds.unsubscribe(call, RemoveFeedRequest(id=asked.id, forget=asked.forget))
     articles = f" {gone.removed.get('articles', 0):,} articles went with it." if asked.forget else ""
