@@ -243,7 +243,7 @@ async def test_the_fork_server_is_killed(tmp_path):
 
 
 async def test_children_have_nothing_of_each_other():
-    """Children are siblings, each in its own process with its own socket, and see neither those of others nor the
+    """Children are siblings, each in a session of its own with its own socket, and see neither those of others nor the
     server's."""
     async with make_pool(processes=3) as pool:
         await asyncio.gather(*(echo(pool) for _ in range(3)))
@@ -251,6 +251,7 @@ async def test_children_have_nothing_of_each_other():
         assert len(children) == 3
         (server,) = {child.ppid() for child in children}
         assert psutil.Process(server).ppid() == os.getpid()
+        assert [os.getsid(child.pid) for child in children] == [child.pid for child in children]
         files = [name for child in children for name in files_of(child.pid)]
         sockets = [name for name in files if name.startswith("socket:")]
         assert len(sockets) == len(set(sockets)) == 3

@@ -89,6 +89,8 @@ class ForkServer:
         """Serve calls in the child, and never come back from there."""
         status = 1
         try:
+            # Linux shares its processors among sessions (autogroup): in one, all children would have the part of one.
+            os.setsid()
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             parse_child.die_with_parent(server_pid)
