@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from core.errors import NotAFeed
+from core.runtime.parse_child import ModuleNotLoaded
 from core.runtime.parse_tasks import ParseTask
 
 
@@ -127,10 +129,22 @@ def keep_memory(request: Text) -> Echoed:
     return echo(request)
 
 
+def need_module(request: Text) -> Echoed:
+    """Import a module, as a page does that needs more than others."""
+    importlib.import_module(request.text)
+    return echo(request)
+
+
+def need_again(request: Text) -> None:
+    """Claim to lack a module that is there, as code that took the child over could."""
+    raise ModuleNotLoaded(request.text)
+
+
 KEPT: list[bytes] = []
 
 _RUNS: tuple[Callable[[Text], object], ...] = (
     echo, shout, answer_garbage, hang_up, work, burn_cpu, eat_memory, exit_now, kill_self, die_first, segfault,
     wait_for_ever, recurse, refuse, stumble, answer_wrong_type, keep_memory,
+    need_module, need_again,
 )  # fmt: skip
 TASKS = {run.__name__: ParseTask(Text, run, Echoed) for run in _RUNS}

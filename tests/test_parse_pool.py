@@ -21,7 +21,7 @@ from core.runtime.parse_child_handle import ParseChildHandle
 from core.runtime.parse_fork_server_handle import ForkServerHandle
 from core.runtime.parse_pool import ParsePool
 from core.runtime.parse_protocol import PID
-from core.runtime.parse_tasks import TASKS, FeedRequest, PageResult
+from core.runtime.parse_tasks import LOADED_WHEN_NEEDED, TASKS, FeedRequest, PageResult
 from tests import parse_tasks
 from tests.parse_tasks import Echoed, Text
 
@@ -166,8 +166,7 @@ async def test_killed_from_outside(tmp_path):
 @pytest.mark.parametrize("task", ["burn_cpu", "eat_memory", "exit_now", "stumble"])
 async def test_what_a_body_did_itself_is_not_tried_again(task, monkeypatch):
     """Our own limits and a parser's own end are a verdict on the body."""
-    started = []
-    monkeypatch.setattr(parse_pool, "ParseChildHandle", lambda *asked: started.append(1) or ParseChildHandle(*asked))
+    started = count_starts(monkeypatch)
     async with make_pool() as pool:
         assert isinstance(await pool.run(task, Text()), Failed)
     assert len(started) == 1
@@ -261,6 +260,39 @@ async def test_children_have_nothing_of_each_other():
 def files_of(pid: int) -> list[str]:
     """What a process has open, as Linux names it."""
     return [str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir()]
+
+
+async def test_what_few_pages_need_is_loaded_once(monkeypatch):
+    """The server loads it when the first child wants it, still with one thread; then every new child has it."""
+    started = count_starts(monkeypatch)
+    async with make_pool(memory_bytes=1_000_000_000) as pool:
+        for name in LOADED_WHEN_NEEDED:
+            assert (await pool.run("need_module", Text(name))).text == name
+        pid = (await echo(pool)).pid
+        assert len(started) == 1 + len(LOADED_WHEN_NEEDED)
+        assert psutil.Process(pid).parent().num_threads() == 1
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: is_gone(pid))
+        for name in LOADED_WHEN_NEEDED:
+            await pool.run("need_module", Text(name))
+        assert len(started) == 2 + len(LOADED_WHEN_NEEDED)
+
+
+@pytest.mark.parametrize(("name", "tries"), [(LOADED_WHEN_NEEDED[0], 3), ("os", 1)])
+async def test_a_child_cannot_have_modules_loaded_for_ever(monkeypatch, name, tries):
+    """A body that always claims to need more is given up, and nothing is loaded that is not on the list."""
+    started = count_starts(monkeypatch)
+    async with make_pool(memory_bytes=1_000_000_000) as pool:
+        failed = await pool.run("need_again", Text(name))
+        assert failed.detail is FailDetail.CRASH
+        assert len(started) == tries
+        await echo(pool)
+
+
+def count_starts(monkeypatch) -> list[int]:
+    started = []
+    monkeypatch.setattr(parse_pool, "ParseChildHandle", lambda *asked: started.append(1) or ParseChildHandle(*asked))
+    return started
 
 
 @pytest.mark.parametrize("name", [name for name, task in TASKS.items() if task.sample])

@@ -19,13 +19,27 @@ import msgspec
 
 from core.errors import CutShort
 from core.runtime.parse_protocol import EXIT_MEMORY, HEADER, PID, ChildOptions, ReplyStatus, call_decoder, reply_frame
-from core.runtime.parse_tasks import ParseTask
+from core.runtime.parse_tasks import LOADED_WHEN_NEEDED, ParseTask
 
 CONNECTION = 3
 """The descriptor of the socket. All above it are closed: the sockets of other children, and that of the server."""
 OPEN_FILES = 64
 PR_SET_PDEATHSIG = 1
 """From linux/prctl.h: the signal a process gets when its parent dies."""
+
+
+class ModuleNotLoaded(BaseException):
+    """A module that the fork server loads for all. No `Exception`: parsers catch those, and go on without it."""
+
+
+class LoadedByServer:
+    """Refuses to import what the fork server loads when it is needed."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        """Raise for these modules, and leave all others to Python."""
+        if name in LOADED_WHEN_NEEDED:
+            raise ModuleNotLoaded(name)
 
 
 def serve(inherited: socket.socket, registry: Mapping[str, ParseTask], options: ChildOptions) -> None:
@@ -37,6 +51,7 @@ def serve(inherited: socket.socket, registry: Mapping[str, ParseTask], options: 
         _set_limit(resource.RLIMIT_AS, options.memory_bytes)
     _set_limit(resource.RLIMIT_NOFILE, OPEN_FILES)
     _set_limit(resource.RLIMIT_CORE, 0)
+    sys.meta_path.insert(0, LoadedByServer)
     point_to_null(2)  # errors of the start reach the log; what parsers print about a body does not
     try:
         # Its pid says that it is ready: from here on, a death is blamed on the body.
@@ -79,6 +94,8 @@ def answer(
         result = task.run(msgspec.msgpack.decode(request, type=task.request))
         is_spent = is_last or is_large()
         return reply_frame(ReplyStatus.DONE, is_spent, result=result), is_spent
+    except ModuleNotLoaded as needed:
+        return reply_frame(ReplyStatus.NOT_LOADED, True, text=str(needed)), True
     except MemoryError:
         # This child is then replaced: what is left of its heap is of no use to the next body.
         return reply_frame(ReplyStatus.MEMORY, True), True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import os
 import select
 import signal
@@ -19,7 +20,7 @@ from typing import NoReturn
 import msgspec
 
 from core.runtime import parse_child, parse_tasks
-from core.runtime.parse_protocol import EXIT_STATUS, TASK_NAME_BYTES, ChildOptions
+from core.runtime.parse_protocol import EXIT_STATUS, REQUEST_BYTES, ChildOptions
 from core.runtime.parse_tasks import ParseTask
 
 GARBAGE_THRESHOLD = 20_000
@@ -34,6 +35,7 @@ def main(argument: str) -> None:
     control = socket.socket(fileno=os.dup(0))  # moved away from where a library might read
     parse_child.point_to_null(0)
     gc.set_threshold(GARBAGE_THRESHOLD)
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # NumPy would start threads, which a fork does not take along
     ForkServer(control, parse_tasks.load(options.registry), options).serve()
 
 
@@ -49,7 +51,7 @@ class ForkServer:
         """By the pid of each child that lives: where its exit status is told."""
 
     def serve(self) -> None:
-        """Fork whenever asked, and bury whoever dies."""
+        """Fork and load whatever is asked, and bury whoever dies."""
         deaths, wakeup = socket.socketpair()
         wakeup.setblocking(False)
         signal.set_wakeup_fd(wakeup.fileno())
@@ -60,11 +62,14 @@ class ForkServer:
                 deaths.recv(select.PIPE_BUF)
                 self._bury()
             if self._control in readable:
-                name, descriptors, _, _ = socket.recv_fds(self._control, TASK_NAME_BYTES, 2)
-                if not name:
+                request, descriptors, _, _ = socket.recv_fds(self._control, REQUEST_BYTES, 2)
+                if not request:
                     return
-                connection, ending = (socket.socket(fileno=descriptor) for descriptor in descriptors)
-                self._fork(name.decode().rstrip(), connection, ending)
+                name, sockets = request.decode().rstrip(), [socket.socket(fileno=one) for one in descriptors]
+                if sockets:
+                    self._fork(name, *sockets)
+                else:
+                    importlib.import_module(name)
 
     def _fork(self, name: str, connection: socket.socket, ending: socket.socket) -> None:
         """Fork a child that will do a task of this name first; before it, load what that takes."""

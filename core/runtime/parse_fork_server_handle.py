@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from core.errors import ParserUnavailable
-from core.runtime.parse_protocol import TASK_NAME_BYTES, ChildOptions
+from core.runtime.parse_protocol import REQUEST_BYTES, ChildOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
@@ -34,9 +34,11 @@ class ForkServerHandle:
 
     def fork(self, task: str, connection: socket.socket, ending: socket.socket) -> None:
         """Ask for a child that has these two sockets; if the server is dead, they are closed like those of a child."""
-        descriptors = [connection.fileno(), ending.fileno()]
-        with contextlib.suppress(ConnectionError):
-            socket.send_fds(self._control, [task.encode().ljust(TASK_NAME_BYTES)], descriptors)
+        self._ask(task, connection.fileno(), ending.fileno())
+
+    def load(self, module: str) -> None:
+        """Load a module for all children that are forked from now on."""
+        self._ask(module)
 
     def is_alive(self) -> bool:
         """Ask the kernel."""
@@ -55,6 +57,10 @@ class ForkServerHandle:
         self._process.kill()
         self._control.close()
         await self.exit_status()
+
+    def _ask(self, name: str, *descriptors: int) -> None:
+        with contextlib.suppress(ConnectionError):
+            socket.send_fds(self._control, [name.encode().ljust(REQUEST_BYTES)], descriptors)
 
 
 def _spawn(options: ChildOptions) -> tuple[subprocess.Popen[bytes], socket.socket]:

@@ -21,6 +21,7 @@ from core.runtime import parse_tasks
 from core.runtime.parse_child_handle import InvalidReply, ParseChildHandle
 from core.runtime.parse_fork_server_handle import ForkServerHandle
 from core.runtime.parse_protocol import EXIT_MEMORY, ChildOptions, Reply, ReplyStatus, call_frame, reply_decoder
+from core.runtime.parse_tasks import LOADED_WHEN_NEEDED
 from core.value_class import value_class
 
 DEFAULT_REGISTRY = "core.runtime.parse_tasks:TASKS"
@@ -32,6 +33,12 @@ MOST_STARTS = 10
 START_PAUSE_SECONDS = 0.1
 """After the first of them; twice as long after the second, and so on."""
 FAILURE_CHARS = 300
+NO_RESULT = "The parser answered with something that is not a result."
+
+
+@value_class
+class _NotLoaded:
+    """A task that waits for a module, which the fork server loads now."""
 
 
 @value_class
@@ -103,15 +110,22 @@ class ParsePool:
         async with self._slots:
             frame = call_frame(task, request)  # in our turn: a thousand queued bodies are not copied at once
             outcome: Any = None
-            for _ in range(MOST_CRASHES):
+            crashes = loads = 0
+            while crashes < MOST_CRASHES and loads <= len(LOADED_WHEN_NEEDED):
                 child = await self._take(task)
                 try:
                     outcome = await self._ask(child, frame, decoder)
                 except BaseException:
                     self._discard(child)  # cancelled: its answer would otherwise be read as the next task's
                     raise
-                if not isinstance(outcome, _ChildDeath) or not outcome.is_by_chance:
+                if isinstance(outcome, _NotLoaded):
+                    loads += 1
+                elif isinstance(outcome, _ChildDeath) and outcome.is_by_chance:
+                    crashes += 1
+                else:
                     break
+        if isinstance(outcome, _NotLoaded):
+            return _failed(FailDetail.CRASH, NO_RESULT)
         return self._death_failure(outcome) if isinstance(outcome, _ChildDeath) else outcome
 
     async def _ask(self, child: ParseChildHandle, frame: bytearray, decoder: msgspec.msgpack.Decoder[Any]) -> Any:
@@ -126,8 +140,11 @@ class ParsePool:
             return await self._death(child)
         except (InvalidReply, msgspec.MsgspecError, RecursionError, UnicodeError):
             self._discard(child)
-            return _failed(FailDetail.CRASH, "The parser answered with something that is not a result.")
+            return _failed(FailDetail.CRASH, NO_RESULT)
         self._release(child, reply.retiring)
+        if reply.status == ReplyStatus.NOT_LOADED and reply.text in LOADED_WHEN_NEEDED and self._server:
+            self._server.load(reply.text)
+            return _NotLoaded()
         return result if reply.status == ReplyStatus.DONE else self._reply_failure(reply)
 
     async def close(self) -> None:

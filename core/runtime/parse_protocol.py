@@ -18,8 +18,9 @@ PID = struct.Struct(">I")
 """What a child says when it is ready."""
 EXIT_STATUS = struct.Struct(">i")
 """How a child ended, as the fork server tells it."""
-TASK_NAME_BYTES = 32
-"""A request to fork: the name of the first task, filled up with blanks; with it come the child's two sockets."""
+REQUEST_BYTES = 64
+"""What the fork server is asked, filled up with blanks: the name of a task, and with it the two sockets of the child
+that is to be forked for it; or the name of a module that is to be loaded first, and no sockets."""
 EXIT_MEMORY = 86
 """Exit status of a child that had no memory left, not even for an answer."""
 
@@ -36,6 +37,8 @@ class ReplyStatus(IntEnum):
     MEMORY = 3
     CUT_SHORT = 4
     """The input breaks off before its end; the whole of it may be readable."""
+    NOT_LOADED = 5
+    """The task needs the module that `text` names: load it, and ask another child."""
 
 
 class ChildOptions(msgspec.Struct, frozen=True):

@@ -20,6 +20,10 @@ from core.runtime.parse_samples import FEED, PAGE, URL
 from core.sources.sitemap_pages import SitemapResult, SitemapTask, read_sitemap
 from core.value_class import value_class
 
+LOADED_WHEN_NEEDED = ("core.pages.trafilatura_fallback", "core.pages.language_model")
+"""Modules that few pages need, and whose import takes 0.2 CPU seconds. The fork server does it as soon as a child wants
+one, and forks another: so it is done once, not in every child."""
+
 
 @value_class
 class ParseTask:
