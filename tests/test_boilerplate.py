@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.pages.boilerplate import choose_abstract, remove_boilerplate
+from core.pages.abstract import choose_abstract
+from core.pages.boilerplate import remove_boilerplate
 from core.pages.text_blocks import TextBlock, TextBlockKind
 from tests.pages import PARAGRAPH
 

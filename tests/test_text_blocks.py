@@ -16,8 +16,8 @@ from core.pages.text_blocks import (
     limit_blocks,
     lines_to_blocks,
     text_to_blocks,
-    tree_to_blocks,
 )
+from core.pages.tree_to_markdown import tree_to_blocks
 
 TAGS = ["p", "head", "list", "item", "quote", "code", "table", "row", "cell", "lb", "hi", "div", "ref", "del"]
 

@@ -14,6 +14,7 @@ from core import schedule
 from core.errors import FailCode, FailDetail
 from core.models import Failed
 from core.outputs import webhook_message
+from core.outputs.event_types import EVENT_TYPES
 from core.outputs.webhook import QueueSizes, Webhook, WebhookStatus, from_hash, to_hash, webhook_json
 from core.outputs.webhook_attempts import (
     MOST_ATTEMPTS,
@@ -25,7 +26,7 @@ from core.outputs.webhook_attempts import (
     next_attempt_at,
     settle,
 )
-from core.outputs.webhook_filter import EVENT_TYPES, EventFilter, EventSubject, InvalidWebhook, checked_filter
+from core.outputs.webhook_filter import EventFilter, EventSubject, InvalidWebhook, checked_filter
 from core.outputs.webhook_message import Message
 from core.settings import ROOT
 

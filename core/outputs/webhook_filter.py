@@ -8,23 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 from core.errors import FreshetError
+from core.outputs.event_types import EVENT_TYPES, REMOVALS
 from core.registry import field_parsing
 from core.value_class import value_class
 
-EVENT_TYPES = (
-    "article.stored",
-    "item.changed",
-    "item.gone",
-    "item.moved",
-    "item.listed",
-    "item.forgotten",
-    "item.indexed",
-    "run.finished",
-    "healed",
-)
 GAP, TEST = "webhook.gap", "webhook.test"
 """Messages of our own: events were lost; someone tries the webhook out."""
-REMOVALS = frozenset({"item.gone", "item.forgotten"})
 MOST_NAMES = 100
 MOST_QUERY_CHARS = 500
 _GROUP = re.compile(r"[a-z]+\.\*")

@@ -1,14 +1,12 @@
-"""Remove blocks that stand in an article and are not part of it, and choose its abstract."""
+"""Remove blocks that are in an article and are not part of it."""
 
 from __future__ import annotations
 
 import re
 
 from core.pages.text_blocks import TextBlock, TextBlockKind
-from core.pages.text_cleaning import bare_letters, truncate
+from core.pages.text_cleaning import bare_letters
 
-ABSTRACT_CHARS = 500
-_MIN_PARAGRAPH_CHARS = 40
 _MAX_PROMOTION_CHARS = 200
 # Pointers to other stories and calls to follow, as editors put them between paragraphs. One line per language, and only
 # openings that a sentence of the story itself does not have.
@@ -53,13 +51,6 @@ def remove_boilerplate(blocks: list[TextBlock], title: str) -> list[TextBlock]:
     while kept and kept[-1].kind is TextBlockKind.HEADING and _is_short(kept[-1]):
         kept = kept[:-1]
     return kept or blocks
-
-
-def choose_abstract(blocks: list[TextBlock], description: str, text: str) -> str:
-    """Return the first real paragraph, else the page's own description, else the beginning of its text."""
-    paragraphs = (block.text for block in blocks if block.kind is TextBlockKind.PARAGRAPH)
-    first = next((p for p in paragraphs if len(p) > _MIN_PARAGRAPH_CHARS and not _BYLINE.match(p)), "")
-    return truncate(first or description or " ".join(text[: 2 * ABSTRACT_CHARS].split()), ABSTRACT_CHARS)
 
 
 def _is_short(block: TextBlock) -> bool:

@@ -12,7 +12,8 @@ from lxml import etree
 
 from core.pages.flat_tree import FlatTree, SubtreeSum, parse_attributes
 from core.pages.lxml_page import parse_html
-from core.pages.text_blocks import BLOCK_TAGS, TextBlock, tree_to_blocks
+from core.pages.text_blocks import TextBlock
+from core.pages.tree_to_markdown import BLOCK_TAGS, tree_to_blocks
 
 MIN_CHARS_WITHOUT_NAVIGATION = 250
 """With less text than this after removing navigation and the like, they were the page."""

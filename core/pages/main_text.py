@@ -13,9 +13,10 @@ from lxml import etree
 
 from core.pages.html_blocks import flat_to_blocks
 from core.pages.page_nodes import PageNodes, TextRun, text_runs
-from core.pages.text_blocks import TextBlock, tree_to_blocks
+from core.pages.text_blocks import TextBlock
 from core.pages.text_run_features import RunFeatures, RunScores
 from core.pages.text_run_weights import WEIGHTS
+from core.pages.tree_to_markdown import tree_to_blocks
 
 MAX_NODES = 20_000
 """The largest article of our corpora has 9,900. Beyond this all text of the page is taken."""

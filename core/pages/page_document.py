@@ -11,7 +11,8 @@ from typing import NamedTuple
 from lxml import etree
 
 from core.models import Document, Image, TextSource
-from core.pages.boilerplate import choose_abstract, remove_boilerplate
+from core.pages.abstract import choose_abstract
+from core.pages.boilerplate import remove_boilerplate
 from core.pages.data_detection import is_stray_data, remove_stray_data
 from core.pages.html_blocks import html_to_blocks, without_navigation
 from core.pages.images import collect_images, first_image, stated_image

@@ -1,4 +1,5 @@
-"""Build the commands that add events to the event stream (docs/architecture.md#events)."""
+"""Build the commands that add events to the event stream (docs/architecture.md#events); the types are in
+`core/outputs/event_types.py`."""
 
 from __future__ import annotations
 

@@ -15,8 +15,9 @@ from lxml import etree
 from core.models import Document
 from core.pages.documents.file_document import build_file_document, decode_text, truncation_note
 from core.pages.documents.file_type import FileKind
-from core.pages.text_blocks import MAX_TEXT_CHARS, tree_to_blocks
+from core.pages.text_blocks import MAX_TEXT_CHARS
 from core.pages.text_cleaning import truncate
+from core.pages.tree_to_markdown import tree_to_blocks
 
 MAX_ROWS = 5_000
 MAX_COLUMNS = 200

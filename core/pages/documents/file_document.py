@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from core.feeds import encoding
 from core.models import Document, TextSource
-from core.pages.boilerplate import choose_abstract
+from core.pages.abstract import choose_abstract
 from core.pages.charset import decode_page
 from core.pages.documents.file_type import file_stem
 from core.pages.extraction_result import EXTRACTOR_VERSION

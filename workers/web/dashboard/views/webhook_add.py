@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from aiohttp import web
 from pydantic import BeforeValidator, Field
 
-from core.outputs.webhook_filter import EVENT_TYPES, MOST_NAMES
+from core.outputs.event_types import EVENT_TYPES
+from core.outputs.webhook_filter import MOST_NAMES
 from core.sources.io.domain_store import DomainStore
 from workers.web.dashboard import rendering
 from workers.web.dashboard.pages import ACTION_SECONDS, PageTable, expected_problem, failure_notice
