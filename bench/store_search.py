@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import random
 import statistics
 import tempfile
@@ -20,6 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from unittest import mock
 
+# Before NumPy: threads of BLAS go on spinning after the bare engines' turn, at the cost of whoever is next.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from numpy.typing import NDArray
 from redis.asyncio import Redis
@@ -27,6 +30,7 @@ from redis.asyncio import Redis
 from bench.search import CHUNKS_PER_PAGE, DIMENSION, Query, bare_numpy, bare_tantivy, made_up, questions, resident
 from core.keys import Keys
 from core.models import VectorSpace
+from core.runtime import python_version
 from core.search import models
 from core.search.io.searcher import Searcher, open_searcher
 from core.secret_text import SecretStr
@@ -144,6 +148,7 @@ def main() -> None:
     parser.add_argument("--chunks", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=200)
     given = parser.parse_args()
+    python_version.require()  # as every process of ours: garbage is looked for less often
     with tempfile.TemporaryDirectory() as name:
         server = embedded.start(Path(name) / "redis", embedded.free_port(0))
         try:

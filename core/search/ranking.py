@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from operator import attrgetter
 from typing import Generic, NamedTuple, TypeVar
 
 from core.value_class import value_class
@@ -186,19 +187,23 @@ def weighted(
     words_only = {key for key in by_words if is_words_only(key)} if is_words_only else set()
     words = by_words if weight > 0 else [key for key in by_words if key in words_only]
     meaning = [key for key in by_vector if not (is_words_only and is_words_only(key))] if weight < 1 else ()
-    fused = []
+    alone, of_words, of_meaning = 1 - agreement, weight * trust, 1 - weight
+    fused: list[FusedHit[K]] = []
+    # Some 500 keys a question: a call or a comparison of tuples for each would be a tenth of a millisecond.
     for key in dict.fromkeys([*words, *meaning]):
         by_word = by_words.get(key, 0.0)
         if key in words_only:  # its words stand for its meaning too
-            score = round((weight * trust + 1 - weight) * by_word, 12)
+            score = round((of_words + of_meaning) * by_word, 12)
             fused.append(FusedHit(key, score, score, 0.0))
-        else:
-            meant = by_vector.get(key, 0.0) ** sharpness
-            both = agreement * trust * math.sqrt(by_word * meant)
-            alone = 1 - agreement
-            fused.append(_fused(key, alone * trust * by_word + both, alone * meant + both, weight))
+            continue
+        meant = by_vector.get(key, 0.0) ** sharpness
+        both = agreement * trust * math.sqrt(by_word * meant) if agreement else 0.0
+        worded, meant = alone * trust * by_word + both, alone * meant + both
+        fused.append(FusedHit(key, round(weight * worded + of_meaning * meant, 12), worded, meant))
     # Of equals first what meaning confirms; then in the order of words, then vectors.
-    return sorted(fused, key=lambda hit: (-hit.score, -hit.semantic))
+    fused.sort(key=attrgetter("semantic"), reverse=True)
+    fused.sort(key=attrgetter("score"), reverse=True)
+    return fused
 
 
 def without_faint(hits: Sequence[FusedHit[K]], sharpness: float = 1.0, agreement: float = 0.0) -> list[FusedHit[K]]:
@@ -261,10 +266,6 @@ def _below(words: WordMatches[K], fused: Sequence[FusedHit[K]]) -> list[FusedHit
 
 def _clamped(weight: float) -> float:
     return min(1.0, max(0.0, weight))
-
-
-def _fused(key: K, lexical: float, semantic: float, weight: float) -> FusedHit[K]:
-    return FusedHit(key, round(weight * lexical + (1 - weight) * semantic, 12), lexical, semantic)
 
 
 def _by_best(scores: Sequence[tuple[K, float]]) -> dict[K, float]:
