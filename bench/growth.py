@@ -3,8 +3,8 @@
 Sizes from 1,000 up, ten times as many each time, all sizes in turn and that several times; of each the median. CPU is
 ours and the server's together. The exponent is the slope of the line through all medians with both axes logarithmic;
 beside it the slope of the last tenfold step, since the start of a process flattens the beginning. The output of a step
-must be the same every time. Figures go to `bench/results/growth.json`, a chart of each kind beside it; those of --quick
-to `bench/results/quick/`.
+must be the same every time. Figures go to `bench/results/growth.json`, a chart of each kind beside it; those of --quick,
+--most and --turns to `bench/results/quick/`.
 
 Polls and visits: up to 10,000, with --quick 1,000, with --full a million. Everything else: up to a million, with
 --quick 10,000.
@@ -52,7 +52,9 @@ def main() -> None:
     most = given.most or (10_000 if given.quick else 1_000_000)
     work = given.work or (1_000 if given.quick else most if given.full else 10_000)
     logging.disable(logging.WARNING)
-    folder = RESULTS / "quick" if given.quick else RESULTS
+    # What was measured for docs/ is not overwritten by a look at a few sizes.
+    is_partial = given.quick or most < 1_000_000 or given.turns is not None
+    folder = RESULTS / "quick" if is_partial and not given.table else RESULTS
     for kind in () if given.table else given.kinds or KINDS:
         turns = given.turns or (1 if given.quick else max(REPETITIONS.values()))
         for samples in measured_kind(kind, most, work, turns):
