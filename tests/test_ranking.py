@@ -64,6 +64,7 @@ def test_words_are_trusted_more_beside_a_weaker_model() -> None:
     ("name", "best", "most", "words", "least"),
     [
         ("one word", 4.0, 8.0, 1, 1.0),
+        ("one word, once in a long text", 1.0, 8.0, 1, 1.0),
         ("one of five", 4.0, 45.0, 5, 0.1),
         ("two of five", 14.0, 45.0, 5, 0.6),
         ("a very rare one of five", 18.0, 45.0, 5, 1.0),

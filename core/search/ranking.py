@@ -243,6 +243,8 @@ def word_confidence(best: float, most: float, rarest: float, words: int) -> floa
 
     `best`: score of the best; `most`: of a text with all words of the question; `rarest`: with one very rare word.
     """
+    if words == 1:  # a long text that has it once scores low, and is what was asked for all the same
+        return float(best > 0)
     needed = min(SHARE_OF_QUESTION * most * (words - 0.5) / max(words, 1), RARE_WORDS * rarest)
     return min(1.0, best / needed) if best > 0 and needed > 0 else 0.0
 
