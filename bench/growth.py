@@ -3,8 +3,8 @@
 Sizes from 1,000 up, ten times as many each time, all sizes in turn and that several times; of each the median. CPU is
 ours and the server's together. The exponent is the slope of the line through all medians with both axes logarithmic;
 beside it the slope of the last tenfold step, since the start of a process flattens the beginning. The output of a step
-must be the same every time. Figures go to `bench/results/growth.json`, a chart of each kind beside it; those of --quick,
---most and --turns to `bench/results/quick/`.
+must be the same every time. Figures go to `bench/results/growth.json`, a chart of each kind beside it; those of
+--quick, --most and --turns to `bench/results/quick/`.
 
 Polls and visits: up to 10,000, with --quick 1,000, with --full a million. Everything else: up to a million, with
 --quick 10,000.

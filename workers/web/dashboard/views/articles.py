@@ -12,7 +12,7 @@ from core.search import snippet_cutting
 from core.search.languages import language_of
 from core.search.snippet_marking import read_question
 from core.sources.io.domain_store import DomainStore
-from workers.web.dashboard.pages import PageTable
+from workers.web.dashboard.page_routing import PageTable
 from workers.web.models import Cursor, Flag, Moment, Name, RequestModel
 from workers.web.routes import search
 from workers.web.routes.search import SearchRequest, SearchResultAnswer

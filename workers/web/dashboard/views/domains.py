@@ -16,7 +16,7 @@ from core.sources.io.domain_overview import DomainOverview, SourceOverview, read
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
 from workers.web.dashboard import rendering
-from workers.web.dashboard.pages import Done, PageTable, failure_notice
+from workers.web.dashboard.page_routing import Done, PageTable, failure_notice
 from workers.web.domain_files import take_up
 from workers.web.errors import ApiError
 from workers.web.models import Flag, NoParameters, Offset, RequestModel

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from core.urls.secrets import redact
-from workers.web.dashboard.pages import Done, PageTable
+from workers.web.dashboard.page_routing import Done, PageTable
 from workers.web.models import Name, Offset, RequestModel
 from workers.web.routes.failures import FailuresRequest, RetryFailuresRequest, list_failures, retry_failures
 from workers.web.routing import Call

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from pydantic import Field
 
 from workers.web.dashboard.feed_texts import BADGES, days_of
-from workers.web.dashboard.pages import PageTable
+from workers.web.dashboard.page_routing import PageTable
 from workers.web.feed_token import feed_query
 from workers.web.models import Name, RequestModel
 from workers.web.routes import feeds

@@ -10,7 +10,7 @@ from core.runs.io.run_lookup import RunLookup
 from core.runs.run import COUNTERS, RunKind, RunStatus
 from core.sources.io.source_losses import IF_RIGHT
 from core.urls.secrets import redact
-from workers.web.dashboard.pages import Done, PageTable
+from workers.web.dashboard.page_routing import Done, PageTable
 from workers.web.job_models import Job
 from workers.web.routes.jobs import FailedRequest, JobRequest, cancel_job, pause_job, resume_job, retry_job
 from workers.web.routing import Call

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from core.runs.io.run_list import RunFilter, RunList
 from core.runs.run import Run, RunKind, RunStatus
 from core.sources.io.domain_store import DomainStore
-from workers.web.dashboard.pages import Done, PageTable
+from workers.web.dashboard.page_routing import Done, PageTable
 from workers.web.models import DomainId, Offset, RequestModel
 from workers.web.routes.jobs import KindRequest, pause_kind, resume_kind
 from workers.web.routing import Call

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from workers.web.dashboard.pages import PageTable
+from workers.web.dashboard.page_routing import PageTable
 from workers.web.models import NoParameters, RequestModel
 from workers.web.routes import settings
 from workers.web.routes.settings import SettingAnswer
