@@ -1,11 +1,15 @@
-"""Tell whether a word is English, by the vocabulary that the local model's tokenizer was trained with.
+"""Tell whether a word is English, by a list of 82,834 words and by the vocabulary of the local model's tokenizer.
 
-It is there anyway: 22,500 words, the commonest of an encyclopaedia and of books. Read at first use, in 6 ms.
+The list comes with a spelling corrector, of which nothing else is used. The vocabulary, 22,500 words, has the commonest
+of an encyclopaedia and of books, and so names that the list lacks. Read at first use, in 6 and 23 ms.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 
 from core.search.io.local_embedder import wordpiece
 
@@ -14,15 +18,25 @@ LEAST_LETTERS = 2
 LEAST_STEM_LETTERS = 4
 """Of what is left of a word without its ending."""
 
-
+_PACKAGE, _LIST = "symspellpy", "frequency_dictionary_en_82_765.txt"
 _ENDINGS = ("s", "es", "d", "ed", "ing", "r", "er", "rs", "ers", "ly", "less", "ness", "able")
 _BEGINNINGS = ("un", "re", "non")
 
 
 def is_english(word: str) -> bool:
-    """Return whether the vocabulary has a word as it is, or without a common ending or beginning."""
-    is_piece = wordpiece().is_piece
-    return len(word) >= LEAST_LETTERS and any(map(is_piece, _forms(word.lower())))
+    """Return whether it is a known word as it is, or without a common ending or beginning."""
+    is_piece, listed = wordpiece().is_piece, _listed()
+    return len(word) >= LEAST_LETTERS and any(form in listed or is_piece(form) for form in _forms(word.lower()))
+
+
+@lru_cache(1)
+def _listed() -> frozenset[str]:
+    """Return the words of the list: each stands at the beginning of a line, before its frequency."""
+    package = find_spec(_PACKAGE)  # finds the file; importing the package would load the corrector too
+    if package is None or not package.submodule_search_locations:
+        return frozenset()
+    text = (Path(package.submodule_search_locations[0]) / _LIST).read_text(encoding="utf-8-sig")
+    return frozenset(line.partition(" ")[0] for line in text.splitlines())
 
 
 def _forms(word: str) -> Iterator[str]:
