@@ -13,6 +13,7 @@ from core.search import spelling
 from core.search.io.replica import Replica
 from core.search.io.replica_state import Checkpoint
 from core.search.models import IndexedPage
+from core.search.spelling import Correction
 
 TEXTS = {
     "en": "the boundary layer of a plate, and another boundary; a bounty; the café",
@@ -85,12 +86,80 @@ async def test_english_is_no_yardstick_for_other_languages(tmp_path: Path) -> No
     assert (await replica.corrected("am Brandy")).text == "am brand"
 
 
-def test_the_commonest_word_is_taken() -> None:
-    """Of several words the one that most pages have; one with another first letter must be much commoner."""
-    assert spelling.best_neighbour("lager", {"later": 3, "layer": 5}) == "layer"
-    assert spelling.best_neighbour("lager", {"layer": 1, "wager": 3}) == "layer"
-    assert spelling.best_neighbour("lager", {"layer": 1, "wager": 9}) == "wager"
-    assert spelling.best_neighbour("lager", {}) == ""
+@pytest.fixture
+async def harbour(tmp_path: Path) -> Replica:
+    """Two English pages, a German and a French one."""
+    replica = Replica(tmp_path / "search")
+    assert replica.try_write_lock()
+    texts = [
+        (
+            "en",
+            "a basket of fish, a slice of bread, the point, a pinch of salt, a node of the cluster, a look at a frame",
+        ),
+        ("en", "they want grain, has a hand won the strike vote, combine it with poison fast, see sharepoint, arden"),
+        ("de", "Die Müllabfuhr fährt bis zum Hafen, und das Haus am Markt wird gebraucht."),
+        ("fr", "Le bis de la fanfare est pour les familles de la ville, et il faut une combinaison."),
+    ]
+    for number, (language, text) in enumerate(texts):
+        page = IndexedPage(f"page_{number}", "v1", detected_language=language)
+        await replica.upsert(page, [Chunk(str(number), text)], {})
+    await replica.commit(Checkpoint("1"))
+    return replica
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *("gasket", "sluice", "pint", "winch", "inode", "vole", "loom", "`iframe`", "erase", "voles and looms"),
+        "when are the bins emptied",
+        "Wann werden die Mülltonnen geleert?",
+        *("combien", "combien de poisson faut-il", "Hund", "Haus", "ein Hund im Haus", "poisson", "faut-il", "mansión"),
+        "wer hat die Wahl gewonen",
+        "quelle est la vots de la ville",
+        "who is at the Hafem",
+    ],
+)
+async def test_a_real_word_is_no_slip(harbour: Replica, question: str) -> None:
+    """English words that no text has stay, with their endings; so do words of other languages, and in a question that
+    tells its language what only pages in another one could correct."""
+    assert await harbour.corrected(question) == Correction(question)
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("stirke", "strike"),
+        ("who won the strike voet", "who won the strike vote"),
+        ("grian", "grain"),
+        ("clsuter", "cluster"),
+        ("sharepiont", "sharepoint"),
+        ("Müllabfur", "müllabfuhr"),
+        ("Wann fährt die Müllabfur?", "Wann fährt die müllabfuhr?"),
+        ("basekt", "basket"),
+        ("absket", "basket"),
+        ("quelle est la fanfarre de la ville", "quelle est la fanfare de la ville"),
+        ("who has the basekt", "who has the basket"),
+    ],
+)
+async def test_a_slip_is_corrected(harbour: Replica, question: str, expected: str) -> None:
+    """One slip, of which the first letter is a part only where the first two are exchanged."""
+    assert (await harbour.corrected(question)).text == expected
+
+
+def test_the_commonest_word_comes_first() -> None:
+    """Of several words the one that most pages have; what no page has is none."""
+    assert spelling.commonest_first({"later": 3, "layer": 5, "lazer": 0, "laker": 3}) == ["layer", "laker", "later"]
+    assert spelling.commonest_first({}) == []
+
+
+def test_a_short_word_is_doubted_less() -> None:
+    """In four letters only an exchange or a letter that was left out is a slip; in five any but of the first one."""
+    short, longer = set(spelling.neighbours("vole", [])), set(spelling.neighbours("voles", []))
+
+    assert {"volve", "vloe", "ovle"} <= short
+    assert not {"vote", "vol", "ole", "mole", "avole"} & short
+    assert {"votes", "vole", "vovles", "ovles"} <= longer
+    assert not {"oles", "moles", "avoles"} & longer
 
 
 @given(st.text("abcdeü", min_size=1, max_size=8))

@@ -37,7 +37,7 @@ _STOP_WORDS = {
     "han hasta hay la las le les lo los me mi mis muy más nada ni no nos nosotros o os otra otras otro otros "
     "para pero poco por porque puede pueden puedo qué que quien quién quiénes se sea ser si sido sin sobre "
     "son su sus sí también tan te tiene tienen todo todos tu tus tú un una unas uno unos y ya yo él",
-    "fr": "a ai au aucun aussi autre aux avec avoir c ce cela celle celui ces cet cette ceux chaque ci comme "
+    "fr": "a ai au aucun aussi autre aux avec avoir c ce cela celle celui ces cet cette ceux chaque ci combien comme "
     "comment d dans de depuis des dont du elle elles en entre es est et eux faire fait fut il ils j je jusqu "
     "l la le les leur leurs lui là m ma mais me mes moi mon même n ne ni nos notre nous on ont ou où par pas "
     "peut peuvent plus pour pourquoi puis qu quand que quel quelle quelles quels qui quoi s sa sans se sera "

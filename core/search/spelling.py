@@ -10,9 +10,9 @@ from core.search.letters import UNSPACED
 
 LEAST_LETTERS, MOST_LETTERS = 4, 24
 """Of a word that is corrected: shorter ones have too many neighbours, longer ones are no words."""
+LEAST_DOUBTFUL_LETTERS = 5
+"""A shorter word is corrected only if letters were exchanged or one was left out: `vole` is none but `vote`."""
 MOST_CORRECTED = 4
-SAME_START = 4.0
-"""So many times commoner must a word be that begins with another letter: few slips are in the first one."""
 _LATIN = "abcdefghijklmnopqrstuvwxyz"
 _OF_LANGUAGE = {
     "cs": "áčďéěíňóřšťúůýž",
@@ -56,25 +56,30 @@ def words_to_check(question: str) -> list[str]:
 
 
 def neighbours(word: str, languages: Sequence[str]) -> Iterator[str]:
-    """Yield what a word becomes by one letter less, more or other, or two exchanged; by letters of its own script."""
+    """Yield what a word becomes by one letter less, more or other, or two exchanged; by letters of its own script.
+
+    The first letter stays, or is one of the two: few slips are in it, and `gasket` is not `basket`. Nor does a
+    word lose its only accent: `mansión` is not `mansion`.
+    """
     latin = _LATIN + "".join(_OF_LANGUAGE.get(language, "") for language in languages)
     letters = next((own for script, own in _SCRIPTS if script.search(word)), latin)
-    seen = {word}
+    seen, has_accents = {word}, not word.isascii()
     for at in range(len(word) + 1):
         head, tail = word[:at], word[at:]
-        edits = [head + letter + tail for letter in letters]
-        if tail:
+        edits = [head + letter + tail for letter in letters] if head else []
+        if head and tail and len(word) >= LEAST_DOUBTFUL_LETTERS:
             edits += [head + tail[1:], *(head + letter + tail[1:] for letter in letters)]
         if len(tail) > 1:
             edits.append(head + tail[1] + tail[0] + tail[2:])
-        yield from (edit for edit in edits if not (edit in seen or seen.add(edit)))  # type: ignore[func-returns-value]
+        for edit in edits:
+            if edit not in seen and not (has_accents and edit.isascii()):
+                seen.add(edit)
+                yield edit
 
 
-def best_neighbour(word: str, counts: Mapping[str, int]) -> str:
-    """Return the commonest of the words, of which one that begins alike counts more; empty if there is none."""
-    return max(
-        counts, key=lambda other: (counts[other] * (SAME_START if other[0] == word[0] else 1), other), default=""
-    )
+def commonest_first(counts: Mapping[str, int]) -> list[str]:
+    """Return the words that occur at all, the commonest first."""
+    return sorted(filter(counts.__getitem__, counts), key=lambda word: (-counts[word], word))
 
 
 def corrected(question: str, is_known: Callable[[str], bool], correct: Callable[[str], str]) -> Correction:

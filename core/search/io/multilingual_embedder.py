@@ -96,7 +96,7 @@ class MultilingualEmbedder:
     def _loaded(self) -> Any:
         """Only ever called in our one thread, so that it is loaded once."""
         if self._model is None:
-            self._model = _load(self._folder or _resources())
+            self._model = _load(self._folder or resources())
         return self._model
 
 
@@ -110,7 +110,8 @@ def _load(folder: Path) -> Any:
     return USE(threads=1)
 
 
-def _resources() -> Path:
+def resources() -> Path:
+    """Return the folder of the model's files. Raises EmbedderUnavailable with what to install."""
     package = find_spec(_PACKAGE)
     if package is None or not package.submodule_search_locations:
         raise EmbedderUnavailable(MISSING, _RETRY_AFTER_SECONDS)

@@ -194,6 +194,10 @@ class LexicalIndex:
         """Return how many pages have a word as it is written."""
         return searcher.doc_freq("spelling", word)
 
+    def spelling_numbers(self, searcher: Searcher, word: str, most: int) -> list[int]:
+        """Return the numbers of the first chunks of pages that have a word as it is written, `most` of them."""
+        return [number for number, _ in self._find(searcher, [self._any_value("spelling", [word])], Filters(), most)]
+
     def _find(
         self, searcher: Searcher, parts: Sequence[Query], filters: Filters, depth: int
     ) -> list[tuple[int, float]]:

@@ -73,7 +73,8 @@ class ReplicaSnapshot:
 
     def corrected(self, text: str) -> Correction:
         """Return a question with its unknown words corrected by the words that texts have."""
-        return replica_spelling.corrected(self.lexical, self.searcher, text, replica_words.languages(self.columns))
+        texts = replica_spelling.Texts(self.lexical, self.searcher, self.columns)
+        return replica_spelling.corrected(texts, text)
 
     def texts(self, hits: Sequence[Hit]) -> dict[str, ChunkText]:
         """Return the texts of these hits by chunk id, without those that are gone."""
