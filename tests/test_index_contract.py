@@ -332,6 +332,21 @@ async def test_nonsense_between_small_words_gets_few_answers(opened: Opened) -> 
     assert await hits("zxqv blorft", 0.0) == (3, True)
 
 
+async def test_a_quoted_phrase_that_no_text_has_is_told(opened: Opened) -> None:
+    """Beside other words, whether these are found or only near; where all phrases are in one text, nothing is said."""
+    await opened.index.upsert(IndexedPage("url_1", "v1"), [chunk("c_1", "A weir of stone, and a mill.")], {"c_1": EAST})
+    await opened.settle()
+
+    async def lacks(text: str, weight: float = 0.5) -> bool:
+        return (await opened.index.search(IndexQuery(text, EAST, Filters(), 10, weight))).lacks_phrases
+
+    assert await lacks('weir "stone of a"')
+    assert await lacks('weir "of stone" "mill of"')
+    assert await lacks('harbour "stone of a"')
+    assert not await lacks('weir "of stone"')
+    assert not await lacks("weir of a stone")
+
+
 # ── a model of other languages ──
 
 

@@ -161,12 +161,16 @@ class Hit(NamedTuple):
 class Hits(list[Hit]):
     """Chunks, best first."""
 
-    def __init__(self, hits: Iterable[Hit] = (), *, has_more: bool = False, is_guess: bool = False) -> None:
+    def __init__(
+        self, hits: Iterable[Hit] = (), *, has_more: bool = False, is_guess: bool = False, lacks_phrases: bool = False
+    ) -> None:
         super().__init__(hits)
         self.has_more = has_more
         """More chunks matched by words than are listed here."""
         self.is_guess = is_guess
         """No text has any word of the question, which may be no words at all: these few are the nearest by meaning."""
+        self.lacks_phrases = lacks_phrases
+        """No text has all that the question has in quotes; these are found by its other words, or by meaning."""
 
 
 @value_class

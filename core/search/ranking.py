@@ -77,6 +77,8 @@ class WordMatches(Generic[K]):
     """No text has any of the words."""
     strange: float = 0.0
     """Which share of the words neither texts have nor the English language."""
+    lacks_phrases: bool = False
+    """The question has quoted phrases, and no text has them all."""
 
 
 class FusedHit(NamedTuple, Generic[K]):

@@ -62,8 +62,10 @@ class QdrantSearch:
         fused = ranking.fuse(words, by_vector, weight, kinds.is_pending, kinds.is_words_only)
         is_sentence = replica_terms.is_sentence(query.text)
         if ranking.is_guess(words, by_vector, kinds.is_by_other, query.clear_similarities, is_sentence):
-            return Hits([self._hit(one) for one in fused[: min(query.limit, ranking.MOST_GUESSES)]], is_guess=True)
-        return Hits([self._hit(one) for one in fused[: query.limit]], has_more=words.has_more)
+            few = [self._hit(one) for one in fused[: min(query.limit, ranking.MOST_GUESSES)]]
+            return Hits(few, is_guess=True, lacks_phrases=words.lacks_phrases)
+        hits = [self._hit(one) for one in fused[: query.limit]]
+        return Hits(hits, has_more=words.has_more, lacks_phrases=words.lacks_phrases)
 
     async def _by_words(self, terms: QueryTerms, filters: Filters, most: int) -> WordMatches[str]:
         if not most or not (terms.words or terms.phrases):
@@ -89,6 +91,7 @@ class QdrantSearch:
             len(terms.words),
             not chunks and not any(counts),
             strange_share(terms.written[: len(counts)], [count > 0 for count in counts]),
+            bool(terms.phrases) and not strict,
         )
 
     def _page_key(self, name: str) -> tuple[str, str]:

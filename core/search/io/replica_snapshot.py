@@ -68,8 +68,9 @@ class ReplicaSnapshot:
         fused = ranking.fuse(words, by_vector, weight, _is_in(pending), _is_in(words_only))
         is_sentence = replica_terms.is_sentence(query.text)
         if ranking.is_guess(words, by_vector, _is_in(others), query.clear_similarities, is_sentence):
-            return Hits(self._hits(fused[: min(query.limit, ranking.MOST_GUESSES)]), is_guess=True)
-        return Hits(self._hits(fused[: query.limit]), has_more=words.has_more)
+            few = self._hits(fused[: min(query.limit, ranking.MOST_GUESSES)])
+            return Hits(few, is_guess=True, lacks_phrases=words.lacks_phrases)
+        return Hits(self._hits(fused[: query.limit]), has_more=words.has_more, lacks_phrases=words.lacks_phrases)
 
     def corrected(self, text: str) -> Correction:
         """Return a question with its unknown words corrected by the words that texts have."""

@@ -55,6 +55,7 @@ def find(
         len(terms.words),
         not chunks and not any(known),
         strange_share(terms.written, known),
+        bool(terms.phrases) and not strict,
     )
 
 

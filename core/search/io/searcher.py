@@ -63,6 +63,7 @@ BUILDING = "; another process is building the search replica, and not everything
 GUESSED = "meaning (no text has any of these words; what is nearest is shown)"
 GUESSED_BY_FEW = "words and meaning (no text has most of these words; what is nearest is shown)"
 QUOTED = f"{BY_WORDS} (quoted words are looked for as they are)"
+QUOTED_NOWHERE = "; no text has all that is in quotes"
 
 
 @asynccontextmanager
@@ -135,6 +136,8 @@ class _LiveGroups:
     """A newer version of a page is live than the replica found."""
     guessed_by: str = ""
     """What a question that looks like no words was searched by; empty: it looks like words."""
+    lacks_phrases: bool = False
+    """They were found, but not what the question has in quotes."""
 
 
 class Searcher:
@@ -164,7 +167,7 @@ class Searcher:
         results = await self._with_details([result for result in results if result.passages], live.pages)
         if query.nest_images:
             results = [replace(result, images=await self._images(result.page.item_id)) for result in results]
-        by = live.guessed_by or meaning.by
+        by = (live.guessed_by or meaning.by) + QUOTED_NOWHERE * live.lacks_phrases
         by += BUILDING * self.follower.is_building if should_follow else BEHIND
         pending = await self._queue.count()
         shown_for = correction.text if correction.changes else ""
@@ -321,7 +324,8 @@ class Searcher:
         texts = await self.follower.replica.texts(shown)
         total = len(groups) - (checked - len(kept))
         is_behind = is_swapped or len(texts) < len(shown)
-        return _LiveGroups(kept, total, hits.has_more, pages, texts, is_behind, _guessed_by(hits))
+        lacks_phrases = hits.lacks_phrases and bool(hits)  # beside no answer there is nothing to explain
+        return _LiveGroups(kept, total, hits.has_more, pages, texts, is_behind, _guessed_by(hits), lacks_phrases)
 
     async def _with_details(self, results: Sequence[SearchResult], pages: Mapping[str, LivePage]) -> list[SearchResult]:
         """Add what the live pages say beside their text: when they were verified, and their other URLs.
