@@ -503,6 +503,16 @@ async def test_says_by_what_it_looked(settings: Settings, question: str, by: str
         assert (await library.ask(question)).by == by
 
 
+async def test_small_words_of_a_language_that_no_page_is_in_find_nothing(settings: Settings) -> None:
+    """`die` is not looked for as `died`, nor `hat` as a hat, where small words tell that the question is German."""
+    pages = {"/a": "Twelve died in the flood of the harbour.", "/b": "The hat of a docker, and what is in it."}
+    async with open_library(settings, pages) as library:
+        german, english = await library.urls("Wer hat die Streikabstimmung gewonnen?"), await library.urls("the hat")
+
+    assert german == []
+    assert [url.rpartition("/")[2] for url in english] == ["b"]
+
+
 async def test_total_does_not_depend_on_the_page_size(settings: Settings) -> None:
     """Every way of paging through an answer gives the same pages and the same total."""
     pages = {f"/{number}": f"Weir number {number}. " * (1 + number) for number in range(30)}

@@ -147,10 +147,15 @@ def without_stop_words(words: Sequence[str], languages: Sequence[str]) -> list[s
     """Return the words of a question without stop words; all of them if it has no others.
 
     `languages`: those of the pages, the commonest first. The one with most stop words here is taken to be that of the
-    question: `die` is an article in one question and a verb in another.
+    question: `die` is an article in one question and a verb in another. Where no page is in the language that the
+    question tells, its small words are dropped all the same: `die` would find `died`.
     """
     folded = list(map(fold, words))
-    counts = Counter({name: sum(word in _FOLDED[name] for word in folded) for name in languages if name in _FOLDED})
+    told = question_language(words)
+    names = [name for name in languages if name in _FOLDED]
+    if told and told not in names:
+        names = [told]
+    counts = Counter({name: sum(word in _FOLDED[name] for word in folded) for name in names})
     listed = _FOLDED[counts.most_common(1)[0][0]] if counts else frozenset()
     kept = [word for word, plain in zip(words, folded, strict=True) if plain not in listed and word not in _STOP_PAIRS]
     return kept or list(words)
