@@ -8,6 +8,7 @@ set right and 45 changed to another word, now 686 and 17.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tantivy import Searcher
@@ -41,10 +42,11 @@ class Texts(NamedTuple):
         """In which pages were stemmed."""
         return replica_words.languages(self.columns)
 
-    def has_word(self, word: str) -> bool:
-        """Return whether any text has a word, in whatever form; true of what is no word."""
-        terms = replica_terms.word_terms(word, self.languages)
-        return not terms or any(self.lexical.has_word(self.searcher, variants) for variants in terms)
+    def has_word(self, word: str, languages: Sequence[str]) -> bool:
+        """Return whether any text has a word as it is, or in a form of these languages; true of what is no word."""
+        terms = replica_terms.word_terms(word, languages)
+        has_form = not terms or any(self.lexical.has_word(self.searcher, variants) for variants in terms)
+        return has_form or self.count(word.lower()) > 0
 
     def count(self, word: str) -> int:
         """Return how many pages have a word as it is written."""
@@ -68,10 +70,12 @@ def corrected(texts: Texts, question: str) -> Correction:
     if len(question) > replica_terms.MOST_QUERY_CHARS:
         return Correction(question)
     told, languages = language_of_question(question), texts.languages
+    # By the endings of French `voet` would be a form of `voté`.
+    spoken = [told] if told in languages else languages
     has_english = MAIN_LANGUAGE in languages
 
     def is_known(word: str) -> bool:
-        return texts.has_word(word) or has_stop_words([word]) or (has_english and is_english(word))
+        return texts.has_word(word, spoken) or has_stop_words([word]) or (has_english and is_english(word))
 
     def correct(word: str) -> str:
         near = list(spelling.neighbours(word, languages))
