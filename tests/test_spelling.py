@@ -14,6 +14,7 @@ from core.search.io import english_words, foreign_words, multilingual_embedder
 from core.search.io.replica import Replica
 from core.search.io.replica_state import Checkpoint
 from core.search.models import IndexedPage
+from core.search.query_stop_words import possible_languages
 from core.search.spelling import Correction
 
 TEXTS = {
@@ -117,7 +118,7 @@ async def harbour(tmp_path: Path) -> Replica:
         *("combien", "combien de poisson faut-il", "Hund", "Haus", "ein Hund im Haus", "poisson", "faut-il", "mansión"),
         "wer hat die Wahl gewonen",
         "quelle est la vots de la ville",
-        "who is at the Hafem",
+        *("who is at the Hafem", "hvor er frane", "frane i hvor"),
     ],
 )
 async def test_a_real_word_is_no_slip(harbour: Replica, question: str) -> None:
@@ -131,6 +132,7 @@ async def test_a_real_word_is_no_slip(harbour: Replica, question: str) -> None:
     [
         ("stirke", "strike"),
         ("who won the strike voet", "who won the strike vote"),
+        ("who won the stirke voet", "who won the strike vote"),
         ("grian", "grain"),
         ("clsuter", "cluster"),
         ("sharepiont", "sharepoint"),
@@ -161,6 +163,15 @@ async def test_words_are_told_without_the_lists_too(harbour: Replica, monkeypatc
     finally:
         english_words._listed.cache_clear()
         foreign_words._vocabulary.cache_clear()
+
+
+def test_small_words_say_in_which_languages_a_question_may_be() -> None:
+    """All without small words; else those that have as many as any, and those of which no list is there."""
+    among = ["da", "en", "no", "pl"]
+
+    assert possible_languages(["staken"], among) == {"da", "en", "no", "pl"}
+    assert possible_languages(["Hvor", "er", "broen", "over"], among) == {"da", "no", "pl"}
+    assert possible_languages(["le", "poisson"], among) == {"pl"}
 
 
 def test_the_commonest_word_comes_first() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _STOP_WORDS = {
     "da": "af alle at blev blive bliver da de dem den denne der deres det dette dig din disse dog du efter eller en "
@@ -141,6 +141,15 @@ def question_language(words: Sequence[str]) -> str:
         return best
     opens_in_english = any(word in _FOLDED["en"] for word in folded[:1])
     return "en" if best == "en" and rival == 0 and opens_in_english else ""
+
+
+def possible_languages(words: Sequence[str], among: Iterable[str]) -> frozenset[str]:
+    """Return in which of these languages a question may be: those of which it has most small words, if it has any, and
+    those whose small words are not known."""
+    folded = list(map(fold, words))
+    counts = {name: sum(word in listed for word in folded) for name, listed in _FOLDED.items()}
+    most = max(counts.values())
+    return frozenset(name for name in among if counts.get(name, most) == most)
 
 
 def without_stop_words(words: Sequence[str], languages: Sequence[str]) -> list[str]:

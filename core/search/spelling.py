@@ -47,12 +47,12 @@ class Correction(NamedTuple):
     """As written, and as corrected."""
 
 
-def words_to_check(question: str) -> list[str]:
-    """Return the words of a question that may be corrected, each once: none in quotes, none with digits."""
+def plain_words(question: str) -> list[str]:
+    """Return the words of a question, each once: none in quotes, none with digits."""
     outside = _QUOTED.sub(" ", question)
     pieces = re.findall(r"\S+", outside)
     plain = " ".join(piece for piece in pieces if not re.search(r"[\d_/@\\]|\w[.:]\w", piece))
-    return [*dict.fromkeys(word for word in _WORD.findall(plain) if LEAST_LETTERS <= len(word) <= MOST_LETTERS)]
+    return [*dict.fromkeys(_WORD.findall(plain))]
 
 
 def neighbours(word: str, languages: Sequence[str]) -> Iterator[str]:
@@ -87,8 +87,8 @@ def corrected(question: str, is_known: Callable[[str], bool], correct: Callable[
 
     A question of which more than half is unknown is in another language or about something else: it stays as it is.
     """
-    words = words_to_check(question)
-    unknown = [word for word in words if not is_known(word)]
+    words = plain_words(question)
+    unknown = [word for word in words if LEAST_LETTERS <= len(word) <= MOST_LETTERS and not is_known(word)]
     if not unknown or 2 * len(unknown) > max(2, len(words)):
         return Correction(question)
     changes = tuple((word, right) for word in unknown[:MOST_CORRECTED] if (right := correct(word.lower())))

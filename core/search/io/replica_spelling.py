@@ -8,7 +8,7 @@ set right and 45 changed to another word, now 686 and 17.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from tantivy import Searcher
@@ -20,7 +20,7 @@ from core.search.io.foreign_words import is_foreign
 from core.search.io.replica_lexical import LexicalIndex, reading
 from core.search.io.replica_table import ChunkColumns
 from core.search.languages import MAIN_LANGUAGE, language_of_question
-from core.search.query_stop_words import has_stop_words
+from core.search.query_stop_words import has_stop_words, possible_languages
 from core.search.spelling import Correction
 
 LEAST_ENGLISH_LETTERS = 7
@@ -52,26 +52,27 @@ class Texts(NamedTuple):
         """Return how many pages have a word as it is written."""
         return self.lexical.spelling_count(self.searcher, word)
 
-    def is_of_language(self, word: str, language: str) -> bool:
-        """Return whether pages in a language have a word."""
+    def is_of_languages(self, word: str, languages: Collection[str]) -> bool:
+        """Return whether a page in one of these languages has a word."""
         numbers = self.lexical.spelling_numbers(self.searcher, word, LANGUAGE_SAMPLE_PAGES)
         rows = [row for row in self.columns.rows(numbers) if row is not None]
         pages = (self.columns.pages[page] for page in self.columns.page_of[rows].tolist())
-        return any((page.detected_language or MAIN_LANGUAGE) == language for page in pages)
+        return any((page.detected_language or MAIN_LANGUAGE) in languages for page in pages)
 
 
 def corrected(texts: Texts, question: str) -> Correction:
     """Return the question with its unknown words corrected.
 
-    Small words of any language and, where a page is English, English words are known though no text has them. Where the
-    question tells its language, a word is corrected only to one that pages in this language have; where it does not, no
-    word of another language is corrected.
+    Small words of any language and, where a page is English, English words are known though no text has them. A word is
+    corrected only to one of pages in the language that the small words tell, or in one of those that they allow; where
+    they leave a doubt, no word of another language is corrected.
     """
     if len(question) > replica_terms.MOST_QUERY_CHARS:
         return Correction(question)
-    told, languages = language_of_question(question), texts.languages
+    words, told, languages = spelling.plain_words(question), language_of_question(question), texts.languages
+    allowed = {told} if told else possible_languages(words, {*languages, MAIN_LANGUAGE})
     # By the endings of French `voet` would be a form of `voté`.
-    spoken = [told] if told in languages else languages
+    spoken = [language for language in languages if language in allowed] or languages
     has_english = MAIN_LANGUAGE in languages
 
     def is_known(word: str) -> bool:
@@ -80,8 +81,8 @@ def corrected(texts: Texts, question: str) -> Correction:
     def correct(word: str) -> str:
         near = list(spelling.neighbours(word, languages))
         found = spelling.commonest_first({other: texts.count(other) for other in near})
-        best = next((other for other in found if not told or texts.is_of_language(other, told)), "")
-        if not best and has_english and told in ("", MAIN_LANGUAGE) and len(word) >= LEAST_ENGLISH_LETTERS:
+        best = next((other for other in found if texts.is_of_languages(other, allowed)), "")
+        if not best and has_english and MAIN_LANGUAGE in allowed and len(word) >= LEAST_ENGLISH_LETTERS:
             best = commonest(other for other in near if other[0] == word[0])
         return best if told or not best or not is_foreign(word) else ""
 
