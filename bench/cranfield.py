@@ -19,8 +19,8 @@ from unittest import mock
 from bench.harness import ROOT
 from core.runtime.context import Context, open_context
 from core.search.io.searcher import Searcher, open_searcher
-from core.search.models import LEXICAL_WEIGHT, Query
-from core.search.ranking import FusedHit, weighted
+from core.search.models import Query
+from core.search.ranking import LEXICAL_WEIGHT, FusedHit, weighted
 from core.secret_text import SecretStr
 from core.settings import Settings
 from core.sources.io import read_permission

@@ -29,7 +29,8 @@ from core.runtime.context import Context, open_context
 from core.search.io import multilingual_embedder
 from core.search.io.local_embedder import LocalEmbedder
 from core.search.io.searcher import Searcher, open_searcher
-from core.search.models import LEXICAL_WEIGHT, Query
+from core.search.models import Query
+from core.search.ranking import LEXICAL_WEIGHT
 from core.secret_text import SecretStr
 from core.settings import Settings
 from core.sources.io import read_permission

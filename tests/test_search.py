@@ -18,8 +18,8 @@ from core.search.io import multilingual_embedder, replica_follower
 from core.search.io.replica_opener import replica_folder
 from core.search.io.replica_state import try_lock
 from core.search.io.searcher import open_searcher
-from core.search.models import LEXICAL_WEIGHT, Filters, Query
-from core.search.ranking import FUSION_DEPTH
+from core.search.models import Filters, Query
+from core.search.ranking import FUSION_DEPTH, LEXICAL_WEIGHT
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect

@@ -8,10 +8,9 @@ from dataclasses import field, replace
 from typing import NamedTuple
 
 from core.registry.verification import NEVER_VERIFIED, Verification
+from core.search.ranking import LEXICAL_WEIGHT
 from core.value_class import value_class
 
-LEXICAL_WEIGHT = 0.55
-"""Of the score: the weight of words beside the main model."""
 PER_PAGE = 10
 """Results on a page, unless the query says another number."""
 

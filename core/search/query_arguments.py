@@ -7,7 +7,8 @@ import unicodedata
 from collections.abc import Sequence
 
 from core.errors import FreshetError
-from core.search.models import LEXICAL_WEIGHT, PER_PAGE, Filters, Query
+from core.search.models import PER_PAGE, Filters, Query
+from core.search.ranking import LEXICAL_WEIGHT
 from core.value_class import value_class
 
 MOST_CANDIDATES = 2_000

@@ -18,6 +18,8 @@ from core.value_class import value_class
 K = TypeVar("K", bound=Hashable)
 P = TypeVar("P", bound=Hashable)
 
+LEXICAL_WEIGHT = 0.55
+"""Of the score: the weight of words beside the main model."""
 FUSION_DEPTH = 200
 """How many chunks each side contributes to the fusion. Further down there are words alone."""
 PAGE_SHARE = 0.7
