@@ -42,7 +42,7 @@ def of(inside: str) -> list[Any]:
         ("inner list", "<list><item>a<list><item>b</item></list></item></list>", "- a\n  - b", "a\nb"),
         ("code", "<code>a\n  b</code>", "```\na\n  b\n```", "a\n  b"),
         ("code with a fence", "<code>```\nb</code>", "````\n```\nb\n````", "```\nb"),
-        ("code in a sentence", "<p>Call <code>f()</code> now</p>", "Call f() now", "Call f() now"),
+        ("code in a sentence", "<p>Call <code>f()</code> now</p>", "Call `f()` now", "Call f() now"),
         ("quote", "<quote><p>a</p><p>b</p></quote>", "> a\n\n> b", "a\n\nb"),
         (
             "table",

@@ -13,7 +13,8 @@ from lxml import etree
 from core.pages.flat_tree import FlatTree, SubtreeSum, parse_attributes
 from core.pages.lxml_page import parse_html
 from core.pages.text_blocks import TextBlock
-from core.pages.tree_to_markdown import BLOCK_TAGS, tree_to_blocks
+from core.pages.tree_inline import BLOCK_TAGS
+from core.pages.tree_to_markdown import tree_to_blocks
 
 MIN_CHARS_WITHOUT_NAVIGATION = 250
 """With less text than this after removing navigation and the like, they were the page."""
@@ -34,6 +35,8 @@ _RENAMED = {
     ),
 }
 _NAMES = {**{tag: tag for tag in (*_RENAMED.values(), "p", "div", "table", "code", "body", "html")}, **_RENAMED}
+_ASKED = {"ol": ("start",), "td": ("colspan", "rowspan"), "th": ("colspan", "rowspan")}
+"""The attributes that say something about the text."""
 _TABLE_PARTS = frozenset(("tr", "td", "th"))
 # A table that holds more than words and numbers is there for the layout.
 _LAYOUT_TAGS = frozenset(("table", "p", "div", "li", "h1", "h2", "h3", "pre"))
@@ -132,9 +135,13 @@ class _Builder:
         if tag in _TABLE_PARTS and not is_in_table:
             return HtmlBlock("div"), False
         if tag == "pre":
-            return HtmlBlock("code", {"lang": self._code_language(number)}), is_in_table
+            return HtmlBlock("code", {"lang": self._code_language(number), "rend": "pre"}), is_in_table
         if tag == "code":
             return HtmlBlock("code", parse_attributes(tree.raw_attributes[number])), is_in_table
+        if tag in _ASKED and tree.raw_attributes[number]:
+            attributes = parse_attributes(tree.raw_attributes[number])
+            told = {each: attributes[each] for each in _ASKED[tag] if each in attributes}
+            return HtmlBlock(name, {**told, "rend": tag}), is_in_table
         return HtmlBlock(name, {"rend": tag} if name != tag else None), is_in_table
 
     def _is_layout(self, table: int) -> bool:

@@ -44,12 +44,12 @@ _LIST_NUMBER = re.compile(r"([0-9]{1,9})(?=[.)]\s)")
 _MAY_BE_STRUCTURE = frozenset("#>-+*|`~0123456789")
 # `<b` would be live HTML in a renderer, `](` a link with any scheme.
 _LIVE_HTML = re.compile(r"<(?=[A-Za-z/!?])|(?<=\])\(")
-_BLANK_LINE = re.compile(r"\n\s*\n")
+BLANK_LINE = re.compile(r"\n\s*\n")
 
 
 def text_to_blocks(text: str) -> list[TextBlock]:
     """Return the paragraphs of plain text, which blank lines separate."""
-    paragraphs = (collapse_whitespace(piece)[:MAX_TEXT_CHARS] for piece in _BLANK_LINE.split(text))
+    paragraphs = (collapse_whitespace(piece)[:MAX_TEXT_CHARS] for piece in BLANK_LINE.split(text))
     return [TextBlock(TextBlockKind.PARAGRAPH, escape(words), words) for words in paragraphs if words]
 
 
