@@ -8,6 +8,7 @@ from core.models import Document
 from core.pages.extract import extract_page
 from tests.pages import ARTICLE, PARAGRAPH, URL
 
+LINE = "Look at the mill in the browser, which may take a while where the river is low."
 FILLER = f"<p>{PARAGRAPH}</p>"
 
 
@@ -58,7 +59,7 @@ def markdown(body: str) -> str:
         (
             "code in a sentence",
             "<p>Call <code>mill.start()</code> to open the sluice gate at once.</p>{p}",
-            ["mill.start()"],
+            ["Call `mill.start()` to open"],
         ),
         (
             "definition list",
@@ -93,3 +94,23 @@ def test_structure(name: str, body: str, expected: list[str]) -> None:
     found = markdown(f"<main><h1>Guide</h1>{FILLER}{body.replace('{p}', FILLER)}{ARTICLE}</main>")
     for piece in expected:
         assert piece in found, name
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "expected"),
+    [
+        (
+            "in an item",
+            f"<p>Install:</p><ol><li>Run:<pre>mill get\n  --now</pre></li><li>{LINE}</li></ol>",
+            f"Install:\n\n1. Run:\n   ```\n   mill get\n     --now\n   ```\n2. {LINE}",
+        ),
+        (
+            "between paragraphs",
+            f"<p>{LINE}</p><pre>mill get</pre><p>Then start the mill and read its help at once.</p>",
+            f"{LINE}\n\n```\nmill get\n```\n\nThen start the mill and read its help at once.",
+        ),
+    ],
+)
+def test_code_of_a_small_page(name: str, body: str, expected: str) -> None:
+    """Little text is read by another library, which takes code for a quote; it is code all the same."""
+    assert markdown(f"<main><h1>Guide</h1>{body}</main>") == expected, name

@@ -29,6 +29,10 @@ _LINK_SPANS = etree.XPath(
 )
 _STRICT = Extractor(output_format="xml", formatting=False, comments=False, fast=True, precision=True)
 _GENEROUS = Extractor(output_format="xml", formatting=False, comments=False, fast=True, recall=True)
+# These characters are in no text that is stored, and the library takes them for letters.
+_CODE_BEGINS = "\ufdd0"
+_HIDDEN = {ord(space): chr(0xFDD1 + number) for number, space in enumerate("\n\t ")}
+_SHOWN = {ord(hidden): chr(space) for space, hidden in _HIDDEN.items()}
 _NOT_RUNNING_TEXT = ("nav", "footer", "aside", "form", "button", "a", "label", "script", "figcaption", "head")
 
 
@@ -56,9 +60,34 @@ def _as_library_tree(page: etree._Element) -> etree._Element | None:
     # One class for all elements: the library's own parser asks Python for the class of each, 7 % of the time.
     parser.set_element_class_lookup(etree.ElementDefaultClassLookup(element=HtmlElement))
     try:
-        return etree.fromstring(etree.tostring(page, encoding="utf-8", method="html"), parser)
+        root = etree.fromstring(etree.tostring(page, encoding="utf-8", method="html"), parser)
     except etree.XMLSyntaxError:  # nothing is left of it
         return None
+    for sample in root.findall(".//pre"):
+        _hide_code(sample)
+    return root
+
+
+def _hide_code(sample: etree._Element) -> None:
+    """Make a `<pre>` one word. The library takes it for a quote unless it sees brackets, and joins lines in lists."""
+    for line_break in sample.iter("br"):
+        line_break.tail = "\n" + (line_break.tail or "")
+    code = str(sample.xpath("string(.)"))
+    tail = sample.tail
+    sample.clear()
+    sample.tag, sample.tail = "code", tail
+    if code.strip():
+        sample.text = _CODE_BEGINS + code.translate(_HIDDEN)
+
+
+def _show_code(body: etree._Element) -> None:
+    for element in body.iter():
+        if element.text and _CODE_BEGINS in element.text:
+            element.text = element.text.replace(_CODE_BEGINS, "").translate(_SHOWN)
+            if element.tag == "code":
+                element.set("rend", "pre")
+        if element.tail and _CODE_BEGINS in element.tail:
+            element.tail = element.tail.replace(_CODE_BEGINS, " ").translate(_SHOWN)
 
 
 def _run_trafilatura(root: etree._Element, options: Extractor) -> tuple[etree._Element | None, int]:
@@ -68,6 +97,7 @@ def _run_trafilatura(root: etree._Element, options: Extractor) -> tuple[etree._E
         return None, 0
     if document is None or document.body is None:
         return None, 0
+    _show_code(document.body)
     return document.body, len(document.raw_text or "")
 
 
