@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from core.pages.lexbor_page import LexborPage
-from tests.pages import PARAGRAPH
+from core.pages.page_document import read_page_quickly
+from tests.pages import PARAGRAPH, URL
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,9 @@ from tests.pages import PARAGRAPH
         ("attributes with tags", '<p title="a > <div> b">c<i title=">">d</i></p>', ["cd"]),
         ("comments", "a<!-- -->b<!-- <p>c -->", ["ab"]),
         ("character references", "<p>&lt;p&gt; &amp; &#8220;", ["<p> & “"]),
+        ("code", "<p>a</p><pre>\nb <b>c</b><br>d\n\n  e</pre>f", ["a", "b c\nd\n\n  e\n", "f"]),
+        ("code in an item", "<ul><li>a<pre><code>b\n</code></pre>c</ul>", ["a", "b\n", "c"]),
+        ("code in code", "<pre>a<pre>b</pre></pre><pre> </pre>", ["a\nb\n"]),
         ("invisible marks", "<p>wa\u00adter\u200b</p>", ["water"]),
     ],
 )
@@ -46,3 +50,10 @@ def test_collects_what_the_head_wants() -> None:
     assert page.bylines() == ("Ada",)
     assert page.lines() == ["H", "P", "Ada"]
     assert page.paragraphs() == {"P"}
+
+
+def test_code_is_code_in_the_document() -> None:
+    """A page that is read by the quick parser alone keeps its samples of code, line by line."""
+    page = read_page_quickly(f"<p>{PARAGRAPH}</p><ol><li>Run:<pre>a `b`\n  c</pre></ol>", URL).document
+    assert page.markdown == f"{PARAGRAPH}\n\nRun:\n\n```\na `b`\n  c\n```"
+    assert page.clean_text == f"{PARAGRAPH}\n\nRun:\n\na `b`\n  c"

@@ -35,6 +35,8 @@ _MAX_IMAGES = 40
 _MAX_ARTICLE_IMAGES = 200
 _MAX_REGIONS = 50
 _BLOCK_END = "\f"  # `decode_page` left none in the source
+_CODE_BEGINS = "\v"  # none of these either
+_CODE_TAG = frozenset(("pre",))
 _INLINE_TAGS = (
     "a, b, i, em, strong, span, u, font, small, sup, sub, code, abbr, acronym, time, mark, cite, q, s, del, ins, "
     "label, bdi, bdo, kbd, samp, var, dfn, big, tt, strike, nobr, wbr, img"
@@ -48,7 +50,7 @@ _SELECTORS = {
 _METADATA_TAGS = frozenset(METADATA_TAGS)
 _TAGS_WITH_TEXT = frozenset(("title", "h1", "script"))
 _AROUND_TIMES = ", ".join(("time", "p", *HEAD_BEGINS))
-_WANTED = ", ".join([_SELECTORS.get(tag, tag) for tag in METADATA_TAGS] + ["article", "main", "img"])
+_WANTED = ", ".join([_SELECTORS.get(tag, tag) for tag in METADATA_TAGS] + ["article", "main", "img", "pre"])
 
 
 class LexborPage:
@@ -59,6 +61,7 @@ class LexborPage:
         self._tree = _parse(html)
         # All in one walk: each takes 0.1 ms, whatever it looks for.
         self._found = [(str(node.tag), node) for node in self._tree.css(_WANTED)]
+        self._has_code = bool(self._tagged("pre"))
 
     def elements(self) -> Iterator[MetadataElement]:
         """Return the elements that `collect_metadata` reads."""
@@ -136,12 +139,15 @@ class LexborPage:
         return [node for found, node in self._found if found == tag]
 
     def lines(self) -> list[str]:
-        """Return all text, block by block; without navigation and the like where other text remains."""
+        """Return all text, block by block; without navigation and the like where other text remains.
+
+        A block is a line, and code as many as it has: it ends with a line feed, as nothing else does.
+        """
         self._found = []  # of what is removed now
         self._tree.strip_tags(_INVISIBLE_TAGS + _NAVIGATION_TAGS)
         inside = [node.text(separator=" ") for node in self._tree.css("noscript")]
         self._tree.strip_tags(["noscript"])
-        lines = _lines(self._tree)
+        lines = _lines(self._tree, self._has_code)
         is_hidden = is_article_in_noscript(inside, " ".join(lines))
         if sum(map(len, lines)) >= MIN_CHARS and not is_hidden:
             return lines
@@ -151,11 +157,11 @@ class LexborPage:
             if is_long_text(node.text(separator=" ")):
                 node.unwrap()
         again.strip_tags(["noscript"])
-        return _lines(again)
+        return _lines(again, self._has_code)
 
     def has_code_samples(self) -> bool:
         """Return whether the page shows code or data in a `<pre>`."""
-        return self._tree.css_first("pre") is not None
+        return self._has_code
 
     def paragraphs(self) -> frozenset[str]:
         """Return the lines that stand in one of the first `<p>`."""
@@ -196,10 +202,26 @@ def _ancestors(node: LexborNode) -> Iterator[LexborNode]:
         above = above.parent
 
 
-def _lines(tree: LexborHTMLParser) -> list[str]:
+def _lines(tree: LexborHTMLParser, has_code: bool) -> list[str]:
     for node in tree.css(_INLINE_TAGS):
         node.unwrap()
     tree.merge_text_nodes()
+    if has_code:
+        _mark_code(tree)
     root = tree.body or tree.root
     pieces = strip_invisible(root.text(separator=_BLOCK_END)).split(_BLOCK_END) if root is not None else []
-    return [" ".join(words) for words in map(str.split, pieces) if words]
+    return [line for line in map(_line, pieces) if line]
+
+
+def _mark_code(tree: LexborHTMLParser) -> None:
+    """Make one text of each `<pre>`, line breaks and lines of a highlighter included."""
+    known: dict[int, bool] = {}
+    for node in [node for node in tree.css("pre") if not _is_inside(node.parent, _CODE_TAG, known)]:
+        node.replace_with(_CODE_BEGINS + node.text(separator="\n"))
+
+
+def _line(piece: str) -> str:
+    if not piece.startswith(_CODE_BEGINS):
+        return " ".join(piece.split())
+    code = piece[1:].strip("\n").rstrip()
+    return f"{code}\n" if code.strip() else ""

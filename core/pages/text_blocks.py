@@ -44,6 +44,7 @@ _LIST_NUMBER = re.compile(r"([0-9]{1,9})(?=[.)]\s)")
 _MAY_BE_STRUCTURE = frozenset("#>-+*|`~0123456789")
 # `<b` would be live HTML in a renderer, `](` a link with any scheme.
 _LIVE_HTML = re.compile(r"<(?=[A-Za-z/!?])|(?<=\])\(")
+_BACKTICKS = re.compile("`+")
 BLANK_LINE = re.compile(r"\n\s*\n")
 
 
@@ -54,13 +55,22 @@ def text_to_blocks(text: str) -> list[TextBlock]:
 
 
 def lines_to_blocks(lines: list[str], known_paragraphs: frozenset[str] = frozenset()) -> list[TextBlock]:
-    """Return a block for each line; those among `known_paragraphs` are paragraphs."""
+    """Return a block for each line; those among `known_paragraphs` are paragraphs; code ends with a line feed."""
     blocks = []
     for line in lines:
+        if line.endswith("\n"):
+            blocks.append(code_to_block(line[:MAX_TEXT_CHARS].rstrip()))
+            continue
         kind = TextBlockKind.PARAGRAPH if line in known_paragraphs else TextBlockKind.LINE
         text = line[:MAX_TEXT_CHARS]
         blocks.append(TextBlock(kind, escape(text), text))
     return blocks
+
+
+def code_to_block(text: str, language: str = "") -> TextBlock:
+    """Return code between fences that are longer than any in it."""
+    fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(text)), default=0))
+    return TextBlock(TextBlockKind.CODE, f"{fence}{language}\n{text}\n{fence}", text)
 
 
 def limit_blocks(blocks: list[TextBlock]) -> list[TextBlock]:

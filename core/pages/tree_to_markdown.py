@@ -16,6 +16,7 @@ from core.pages.text_blocks import (
     MAX_TEXT_CHARS,
     TextBlock,
     TextBlockKind,
+    code_to_block,
     escape,
     escape_html,
     text_to_blocks,
@@ -136,8 +137,7 @@ def _items(element: BlockElement) -> Iterator[tuple[list[TextBlock], bool]]:
 def _code(element: BlockElement) -> Iterator[TextBlock]:
     text = without_marks(inline_text(element)).strip("\n").rstrip()
     if text.strip():
-        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-        yield TextBlock(TextBlockKind.CODE, f"{fence}{element.get('lang') or ''}\n{text}\n{fence}", text)
+        yield code_to_block(text, element.get("lang") or "")
 
 
 def _quoted(block: TextBlock) -> TextBlock:
