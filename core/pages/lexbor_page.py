@@ -210,7 +210,9 @@ def _lines(tree: LexborHTMLParser, has_code: bool) -> list[str]:
         _mark_code(tree)
     root = tree.body or tree.root
     pieces = strip_invisible(root.text(separator=_BLOCK_END)).split(_BLOCK_END) if root is not None else []
-    return [line for line in map(_line, pieces) if line]
+    if has_code:
+        return [line for line in map(_line, pieces) if line]
+    return [" ".join(words) for words in map(str.split, pieces) if words]
 
 
 def _mark_code(tree: LexborHTMLParser) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from core.pages.text_blocks import TextBlock, TextBlockKind, escape, escape_html
-from core.pages.tree_inline import BlockElement, inline_text, to_markdown, to_words
+from core.pages.tree_inline import BlockElement, inline_text, to_markdown_and_words
 
 MAX_SPAN_COLUMNS = 50
 """Beyond this column no cell leaves room for its width or height, so that a row has no more empty cells than this."""
@@ -32,11 +32,12 @@ def table_to_blocks(table: BlockElement) -> Iterator[TextBlock]:
     has_rows = False
     for source in _parts(table):
         if isinstance(source, str):
-            words = to_words(source)
-            if words and has_rows:
+            if has_rows:
                 rows.append([_cell(source)])
-            elif words:
-                yield TextBlock(TextBlockKind.PARAGRAPH, to_markdown(source, escape, escape_html), words)
+                continue
+            markdown, words = to_markdown_and_words(source, escape)
+            if words:
+                yield TextBlock(TextBlockKind.PARAGRAPH, markdown, words)
         else:
             has_rows = True
             rows.append(_row(source, room))
@@ -91,8 +92,8 @@ def _span(cell: BlockElement, name: str, most: int) -> int:
 
 
 def _cell(text: str) -> _Cell:
-    markdown = to_markdown(text, escape_html, escape_html)
-    return _Cell(markdown.replace("|", "\\|"), to_words(text))
+    markdown, words = to_markdown_and_words(text, escape_html)
+    return _Cell(markdown.replace("|", "\\|"), words)
 
 
 def _rows_to_block(rows: list[list[_Cell]]) -> TextBlock:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
+from core.pages.text_blocks import escape_html
 from core.pages.text_cleaning import collapse_whitespace
 
 BLOCK_TAGS = frozenset(("p", "head", "list", "quote", "code", "table", "item", "row", "cell", "div", "ab"))
@@ -48,9 +49,13 @@ def inline_code(element: BlockElement) -> str:
     return f"{_CODE_BEGINS}{inline_text(element)}{_CODE_ENDS}"
 
 
+def has_marks(text: str) -> bool:
+    return _CODE_BEGINS in text or _CODE_ENDS in text
+
+
 def without_marks(text: str) -> str:
     """Return the text as it stands, line feeds and all."""
-    return text.replace(_CODE_BEGINS, "").replace(_CODE_ENDS, "")
+    return text.replace(_CODE_BEGINS, "").replace(_CODE_ENDS, "") if has_marks(text) else text
 
 
 def to_words(text: str) -> str:
@@ -58,20 +63,21 @@ def to_words(text: str) -> str:
     return collapse_whitespace(without_marks(text))
 
 
-def to_markdown(text: str, escape_begin: Callable[[str], str], escape: Callable[[str], str]) -> str:
-    """Return the text as one line of Markdown; `escape_begin` is for what stands first, `escape` for the rest.
+def to_markdown_and_words(text: str, escape_begin: Callable[[str], str]) -> tuple[str, str]:
+    """Return the text as one line of Markdown and of plain text; `escape_begin` is for the words that stand first.
 
     Code becomes a span of code, unless the text has backticks of its own, which would end or begin spans elsewhere.
     """
+    words = to_words(text)
     if _CODE_BEGINS not in text or "`" in text:
-        return escape_begin(to_words(text))
-    pieces = []
+        return escape_begin(words), words
+    pieces: list[str] = []
     # The split gives words and code in turns.
     for number, piece in enumerate(_CODE.split(collapse_whitespace(text))):
         if number % 2:
             code = piece.strip()
             pieces.append(f"`{code}`" if code else piece)
         else:
-            words = without_marks(piece)
-            pieces.append(escape(words) if pieces else escape_begin(words))
-    return " ".join("".join(pieces).split(" "))
+            between = without_marks(piece)
+            pieces.append(escape_html(between) if pieces else escape_begin(between))
+    return " ".join("".join(pieces).split(" ")), words

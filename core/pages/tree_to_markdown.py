@@ -24,9 +24,10 @@ from core.pages.text_blocks import (
 from core.pages.tree_inline import (
     BLOCK_TAGS,
     BlockElement,
+    has_marks,
     inline_code,
     inline_text,
-    to_markdown,
+    to_markdown_and_words,
     to_words,
     without_marks,
 )
@@ -72,15 +73,10 @@ def _is_inline(code: BlockElement, before: str, parent: BlockElement) -> bool:
 
 def _paragraphs(text: str) -> list[TextBlock]:
     """Return the paragraphs of text between blocks; code inside a sentence stays code in Markdown."""
-    if text == without_marks(text):
+    if not has_marks(text):
         return text_to_blocks(text)
-    pieces = (piece[:MAX_TEXT_CHARS] for piece in BLANK_LINE.split(text))
-    words = ((piece, to_words(piece)) for piece in pieces)
-    return [
-        TextBlock(TextBlockKind.PARAGRAPH, to_markdown(piece, escape, escape_html), text)
-        for piece, text in words
-        if text
-    ]
+    pieces = (to_markdown_and_words(piece[:MAX_TEXT_CHARS], escape) for piece in BLANK_LINE.split(text))
+    return [TextBlock(TextBlockKind.PARAGRAPH, markdown, words) for markdown, words in pieces if words]
 
 
 def _block(element: BlockElement) -> Iterator[TextBlock]:
