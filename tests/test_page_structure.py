@@ -114,3 +114,10 @@ def test_structure(name: str, body: str, expected: list[str]) -> None:
 def test_code_of_a_small_page(name: str, body: str, expected: str) -> None:
     """Little text is read by another library, which takes code for a quote; it is code all the same."""
     assert markdown(f"<main><h1>Guide</h1>{body}</main>") == expected, name
+
+
+def test_table_of_a_small_page() -> None:
+    """Little text is read by another library: the lists in cells and the caption are there too."""
+    table = "<table><caption>Parts</caption><tr><th>Part<th>Needs<tr><td>Wheel<td><ul><li>oak<li>iron</ul></table>"
+    found = markdown(f"<main><h1>Guide</h1><p>{LINE}</p>{table}<p>{LINE[::-1]}</p></main>")
+    assert "Parts\n\n| Part | Needs |\n| --- | --- |\n| Wheel | oak iron |" in found

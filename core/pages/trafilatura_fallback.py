@@ -65,7 +65,24 @@ def _as_library_tree(page: etree._Element) -> etree._Element | None:
         return None
     for sample in root.findall(".//pre"):
         _hide_code(sample)
+    for table in root.findall(".//table"):
+        _simplify_table(table)
     return root
+
+
+def _simplify_table(table: etree._Element) -> None:
+    """Put the caption before the table and lists of its cells in line: the library has neither in a table."""
+    caption, parent = table.find("caption"), table.getparent()
+    if caption is not None and parent is not None:
+        caption.tag, caption.tail = "p", None
+        parent.insert(parent.index(table), caption)
+    if table.find(".//table") is not None:  # there for the layout
+        return
+    for cell in table.iter("td", "th"):
+        for item in cell.iter("li"):
+            item.text = " " + (item.text or "")
+            item.tail = " " + (item.tail or "")
+        etree.strip_tags(cell, "ul", "ol", "li")
 
 
 def _hide_code(sample: etree._Element) -> None:
