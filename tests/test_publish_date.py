@@ -9,7 +9,7 @@ from core.pages.extract import extract_page
 from core.pages.lxml_page import parse_html
 from core.pages.metadata import MetadataElement
 from core.pages.publish_date import guess_publish_date, stated_publish_date, suggested_publish_date
-from tests.pages import URL, head, json_ld, meta
+from tests.pages import URL, head, json_ld, link, meta
 
 SIX_JAN = 1736121600.0
 SIX_JAN_9_UTC = 1736154000.0
@@ -63,6 +63,12 @@ def test_stated(name: str, elements: list[MetadataElement], url: str, expected: 
             SIX_JAN_9_UTC,
         ),
         ("dashed path", [], "https://mill.example/a-2025-01-06.html", SIX_JAN),
+        ("path that begins with it", [], "https://mill.example/blog/2025-01-06-a", SIX_JAN),
+        ("path that ends", [], "https://mill.example/2025/01/06/", SIX_JAN),
+        ("version of an API", [], "https://mill.example/api/2025-01-06/orders", None),
+        ("page about an API", [], "https://mill.example/docs/2025-01-06", None),
+        ("path of a version", [], "https://mill.example/v2/2025/01/06/a", None),
+        ("date of a query", [], "https://mill.example/a?from=2025-01-06", None),
         ("no date in a path", [], "https://mill.example/2025/99/99/a", None),
         ("nothing", [], "", None),
     ],
@@ -126,6 +132,22 @@ def test_guessed_from_what_is_shown() -> None:
         '<h1>Guide</h1><p>Words.</p><div class="comment">Bob, <span class="date">6 May 2024</span></div>',
         '<h1>Diet</h1><p>Words.</p><script>var build = {"created": "2024-05-06T07:08:09"};</script>',
         "<h1>API</h1><dl><dt>created_at</dt><dd>When it was made, a time such as 2024-05-06T07:08:09Z.</dd></dl>",
+        "<h1>API</h1><p>Default: 2012-06-02</p>",
+        "<h1>API</h1><p>Default: <b>2012-06-02</b></p>",
+        "<h1>API</h1><div>Default:</div><div>2012-06-02</div>",
+        "<h1>API</h1><dl><dt>Default</dt><dd>2012-06-02</dd></dl>",
+        "<h1>API</h1><p>A date such as 2012-06-02.</p>",
+        "<h1>API</h1><p>start = 2012-06-02</p>",
+        "<h1>API</h1><dl><dd>e.g. 2012-06-02</dd></dl>",
+        "<h1>API</h1><p>API version: 2012-06-02</p>",
+        '<h1>API</h1><div class="meta">Version: 2012-06-02</div>',
+        "<h1>API</h1><div>the time is 2012-06-02</div>",
+        "<h1>API</h1><h2>Example: 2015-04-05</h2>",
+        "<h1>API</h1><p>For example:</p><p>2012-06-02</p>",
+        "<h1>API</h1><p>New in version 2.1 (2019-05-06).</p>",
+        "<h1>Version of 2012-06-02</h1><p>Words.</p>",
+        "<h1>Dates</h1><ul><li>2012-06-02</li><li>2013-06-02</li></ul>",
+        '<h1>API</h1><p>Words since 2012.</p><img src="/uploads/2021/03/05/mill.png">',
     ],
 )
 def test_examples_are_no_dates(body: str) -> None:
@@ -142,13 +164,35 @@ def test_examples_are_no_dates(body: str) -> None:
         '<h1>Water</h1><span class="article-date">Monday, January 6, 2025</span>',
         '<div class="post-meta">Posted by Ada on 6 January 2025</div><h1>Water</h1>',
         '<h2 class="date-header">Monday, January 6, 2025</h2><h3>Water</h3><p>Words.</p>',
+        "<h1>Water</h1><p>2025-01-06</p>",
+        "<h1>Water</h1><p>Published: 2025-01-06</p>",
+        "<h1>Water</h1><p>By A. Writer, 2025-01-06</p>",
+        "<h1>Water</h1><p>Press release, 2025-01-06</p>",
+        "<h1>Water</h1><ul><li><b>Datum:</b> 2025-01-06</li></ul>",
+        "<h1>Water</h1><dl><dt>Published</dt><dd>2025-01-06</dd></dl>",
+        '<h1>Water</h1><p class="byline">By Ada of the Mill Gazette, January 6, 2025</p>',
+        "<h1>Water</h1><div><span>Ada Miller</span> <span>2025-01-06</span></div>",
     ],
 )
 def test_dates_that_are_shown(body: str) -> None:
-    """A short line that is marked as a date is one."""
+    """A short line that is marked as a date is one, and one of nothing but a date and its author."""
     root = parse_html(f"<html><body><main>{body}</main></body></html>")
     assert root is not None
     assert guess_publish_date(root) == SIX_JAN
+
+
+def test_a_date_in_json_that_cannot_be_read() -> None:
+    """A page that shows no date may state one in JSON-LD with a mistake in it."""
+    script = '<script type="application/ld+json">{"datePublished": "2025-01-06CET11:59", "a": }</script>'
+    root = parse_html(f"<html><head>{script}</head><body><p>Words since 2012.</p></body></html>")
+    assert root is not None
+    assert guess_publish_date(root) == SIX_JAN
+
+
+def test_a_date_in_the_canonical_address() -> None:
+    """A copy of a page bears the date that its own address names."""
+    original = link("canonical", "https://mill.example/2025/01/06/water")
+    assert suggested_publish_date(head(original, url="https://copy.example/a")) == SIX_JAN
 
 
 JAN = '<time datetime="2025-01-06T09:00:00Z">6 January 2025</time>'
@@ -180,6 +224,8 @@ def date_of(body: str, *, main_text: bool) -> float | None:
         f"<h1>Water</h1><div>{JAN.replace('<time', '<time class=updated')}</div>{STORY}",
         f'<h1>Water</h1><span class="theme-last-updated">Last updated on <b>{JAN}</b></span>{STORY}',
         f"<h1>Water</h1><div>Updated: {JAN}</div>{STORY}",
+        f"<h1>Water</h1><p>e.g. {JAN}</p>{STORY}",
+        f"<h1>Water</h1><div>Default: {JAN}</div>{STORY}",
     ],
 )
 def test_times_of_something_else(body: str, main_text: bool) -> None:

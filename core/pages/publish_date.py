@@ -16,6 +16,7 @@ from lxml import etree
 
 from core.feeds.dates import parse_date
 from core.pages import json_ld
+from core.pages.dated_texts import keep_dates_of_page
 from core.pages.metadata import PageMetadata
 from core.pages.time_elements import (
     MAX_LINE_CHARS,
@@ -27,6 +28,7 @@ from core.pages.time_elements import (
     is_marked_as_published,
     tells_of_change,
 )
+from core.urls.normalise import split_url
 
 # Meta names for the time of publication (not of change), most exact first.
 _METAS = (
@@ -37,7 +39,14 @@ _METAS = (
     *("pubdate", "ptime", "article_date_original", "cxenseparse:recs:publishtime", "bt:pubdate", "timestamp"),
     *("rnews:datepublished", "date", "created", "originalpublicationdate", "displaydate", "eomportal-lastupdate"),
 )
-_IN_PATH = re.compile(r"/((?:19|20)\d\d)/([01]?\d)/([0-3]?\d)(?:/|$)|[/_-]((?:19|20)\d\d)-([01]\d)-([0-3]\d)(?:\D|$)")
+_IN_PATH = re.compile(r"/((?:19|20)\d\d)/([01]?\d)/([0-3]?\d)(?:/|$)")
+# At the beginning or end of the last segment: further up it is the version of an interface, or an archive's.
+_IN_SLUG = re.compile(
+    r"(?:^|[_-])((?:19|20)\d\d)-([01]\d)-([0-3]\d)(?:\.\w+)?$|^((?:19|20)\d\d)-([01]\d)-([0-3]\d)[_-]"
+)
+_PARENT_OF_VERSIONS = re.compile(
+    r"/(?:apis?|rest|v\d[\w.]*|versions?|docs?|documentation|reference|schemas?|specs?)/", re.IGNORECASE
+)
 _NO_DATE_IN = (
     *("pre", "code", "samp", "kbd", "table", "nav", "footer", "aside", "form", "blockquote", "style"),
     *("svg", "picture", "video", "audio", "iframe", "object", "select", "option", "button", "textarea"),
@@ -50,6 +59,7 @@ _VERSION = re.compile(r"(?:^|[\s(\[v])\d{1,3}\.\d{1,3}(?:\.\d{1,3})?(?![.\d])")
 _WITH_YEAR = re.compile(r"(?:19|20)\d\d")
 # Text by text: to ask each element for its texts takes a quarter longer.
 _DATED = etree.XPath("/descendant::text()[contains(., '20') or contains(., '19')]/..")
+_STATED_ANYHOW = etree.XPath("boolean(//script[contains(., '\"datePublished\"')])")
 _MAX_CACHED = 10_000
 _MAX_TITLES = 10
 
@@ -66,15 +76,16 @@ def stated_publish_date(metadata: PageMetadata) -> float | None:
 
 def suggested_publish_date(metadata: PageMetadata) -> float | None:
     """Return the day that the address names, else the first time in the page's head; for pages that state none."""
-    return date_in_path(metadata.url) or _first_date(map(_moment, metadata.times[:1]))
+    named = date_in_path(metadata.url) or date_in_path(metadata.canonical_url)
+    return named or _first_date(map(_moment, metadata.times[:1]))
 
 
 def guess_publish_date(root: etree._Element) -> float | None:
     """Return the day of publication that the page shows, or None.
 
     htmldate gets the page without scripts, code, tables, quotations and sentences, in which it finds dates of builds,
-    examples and versions. Its extensive search costs seven times as much, and what it adds is mostly the first of
-    some January.
+    examples and versions; of the short lines it gets datelines. Where none is left, it would take that of an image.
+    Its extensive search costs seven times as much, and what it adds is mostly the first of some January.
     """
     from htmldate import find_date
 
@@ -92,6 +103,9 @@ def guess_publish_date(root: etree._Element) -> float | None:
             tail = element.tail
             element.clear()
             element.tail = tail
+    # JSON-LD that no parser reads may still state a date.
+    if not keep_dates_of_page(rest) and not _STATED_ANYHOW(rest):
+        return None
     try:
         # As text: it insists on elements of `lxml.html`.
         html = etree.tostring(rest, encoding="unicode", method="html")
@@ -146,8 +160,12 @@ def _short_text(element: etree._Element) -> str | None:
 
 
 def date_in_path(url: str) -> float | None:
-    """Return the day that an address names: `/2019/11/18/story`."""
-    match = _IN_PATH.search(url[:500])
+    """Return the day that an address names: `/2019/11/18/story` or `/2019-11-18-story`; not the version of an API."""
+    parts = split_url(url[:500])
+    path = parts.path.rstrip("/") if parts else ""
+    if _PARENT_OF_VERSIONS.search(path):
+        return None
+    match = _IN_PATH.search(path) or _IN_SLUG.search(path.rpartition("/")[2])
     year, month, day = filter(None, match.groups()) if match else ("", "0", "")
     return parse_date(f"{year}-{month:0>2}-{day:0>2}") if 1 <= int(month) <= 12 else None
 

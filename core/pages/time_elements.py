@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from core.pages.date_lines import is_line_of_example
+
 Attributes = Mapping[str, str | None]
 
 MAX_TIMES = 40
@@ -75,7 +77,9 @@ def may_be_publication(time: TimeElement) -> bool:
         return False
     if "article" in tags and tags.isdisjoint(_NO_HEAD - {"footer"}) and _TOLD_OF_PUBLICATION.search(time.line):
         return True
-    return time.is_in_head and tags.isdisjoint(_NO_HEAD) and not tells_of_change(time.line)
+    if tells_of_change(time.line) or is_line_of_example(time.line):
+        return False
+    return time.is_in_head and tags.isdisjoint(_NO_HEAD)
 
 
 def is_marked_as_published(attributes: Attributes) -> bool:

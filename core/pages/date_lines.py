@@ -1,0 +1,68 @@
+"""Tell lines that say when the page was published from lines in which a date is an example or a fact."""
+
+from __future__ import annotations
+
+import re
+
+# A date beside one of these is what a function takes or a version had. A press release is dated all the same.
+_OF_EXAMPLE = re.compile(
+    r"\b(?:defaults?|e\.\s?g\.|such as|for (?:example|instance)|examples?|samples?|versions?|since|apis?|new in"
+    r"|(?<!press )(?<!news )(?<!immediate )(?<!for )releases?d?|(?:added|changed|fixed|removed|introduced) in"
+    r"|deprecated|formats?|values?|inputs?|outputs?|returns?|parameters?|expires?|z\. ?b\.|zum beispiel|beispiel"
+    r"|standardwert|gültig|par exemple|p\. ?ej\.|por ejemplo)(?!\w)",
+    re.IGNORECASE,
+)
+_PUBLISHED = (
+    r"posted|published|written|created|submitted|date|news date|veröffentlicht|erstellt|datum|publiée?|publicado"
+    r"|pubblicato|fecha|data|opublikowano|dodano|gepubliceerd|geplaatst|опубликовано"
+)
+_PUBLICATION = re.compile(rf"\b(?:{_PUBLISHED})\b", re.IGNORECASE)
+_PUBLISHED_THEN_DATE = re.compile(
+    rf"(?:^|[-–—|•·/(]\s?)\W*(?:(?:first|originally) )?(?:{_PUBLISHED})\b(?: (?:on|at|am|le|el|il|em|op)\b)?[\s:,]*"
+    r"(?:\w+\.?,? ){0,2}\d",
+    re.IGNORECASE,
+)
+# Months and days of the week, of most languages by their first letters.
+_OF_DATES = re.compile(
+    r"jan|feb|fev|fév|feb|mar|mär|maa|mrt|mrz|apr|abr|avr|kwi|may|mai|maj|mei|mag|maggio|jun|juin|giu|cze|jul|juil|lug"
+    r"|lip|aug|ago|aoû|sie|sep|set|wrz|oct|okt|out|ott|paź|nov|nob|lis|dec|dez|déc|dic|des|gru|ene|gen|sty|lut"
+    r"|янв|фев|мар|апр|ма[йя]|июн|июл|авг|сен|окт|ноя|дек|mon|tue|wed|thu|fri|sat|sun|die|mit|don|fre|sam|son"
+    r"|lun|mie|mié|mer|jue|jeu|gio|vie|ven|sab|sáb|dom|dim|seg|ter|qua|qui|sex|maa|din|woe|zat|zon|дня",
+    re.IGNORECASE,
+)
+_WORDS_AROUND_DATES = (
+    "on at of the by st nd rd th am pm a p m t z h o clock utc gmt est edt cst cdt mst mdt pst pdt cet cest bst ist uhr"
+    " um den le el il de del di do da à a alle las les o em op om vom heure heures hrs г в 年 月 日 년 월 일 於"
+    " originally news article press release pressemitteilung posted published written created submitted date"
+    " dated dateline veröffentlicht erstellt datum publié publiée publicado pubblicato fecha data opublikowano dodano"
+    " gepubliceerd geplaatst опубликовано stand"
+)
+_AROUND_DATES = frozenset(_WORDS_AROUND_DATES.split())
+_WORD = re.compile(r"[^\W\d_]+")
+_LABEL = re.compile(r"([^\W\d_]+)\s*[:=]")
+_MAX_NAME_WORDS = 4
+
+
+def is_line_of_example(line: str) -> bool:
+    """Return whether words of the line say that a date in it is an example, a version's or a value."""
+    return _OF_EXAMPLE.search(line) is not None
+
+
+def says_when_published(line: str) -> bool:
+    """Return whether a word for publication stands right before a date."""
+    return _PUBLISHED_THEN_DATE.search(line) is not None
+
+
+def names_publication(line: str) -> bool:
+    """Return whether a word for publication is in the line."""
+    return _PUBLICATION.search(line) is not None
+
+
+def is_dateline(line: str, *, may_name_author: bool = True) -> bool:
+    """Return whether nothing is in the line but a date, words for publication, and the name of an author or a place."""
+    words = [word for word in _WORD.findall(line) if word.lower() not in _AROUND_DATES and not _OF_DATES.match(word)]
+    if not words:
+        return True
+    if not may_name_author or len(words) > _MAX_NAME_WORDS or any(label in words for label in _LABEL.findall(line)):
+        return False
+    return not any(word[0].islower() for word in words)
