@@ -26,6 +26,17 @@ CONSENT = "We and our 812 partners store and/or access information on a device. 
         (URL, "Access Denied", "You don't have permission. Reference #18.2d351ab8.1557333295.a4e16ab"),
         (URL, "", "Please verify you are a human by pressing the button."),
         (URL, "The Mill", CONSENT),
+        (URL, "Before you continue to Google", "Sign in. We use data to deliver services."),
+        (URL, "", "Before you continue to Google Search. We use data to deliver services."),
+        (URL, "The Mill", "Your privacy, your choice. We use essential cookies to make our site work."),
+        (URL, "The Mill", "This site uses cookies. We and selected third parties use them for measurement."),
+        (URL, "The Mill", "We value your privacy. Accept all. Reject all."),
+        (URL, "451: Unavailable for legal reasons", "We recognize you are visiting from the European Union."),
+        (URL, "The Mill", "451: Unavailable due to legal reasons. We cannot grant access at this time."),
+        (URL, "The Mill", "Our site is currently unavailable to visitors from the European Union."),
+        (URL, "The Mill", "You access this website from a country of the European Economic Area (EEA)."),
+        (URL, "The Mill", "Are you over 18? Yes. No."),
+        (URL, "The Mill", "You must be 21 years or older to enter this site."),
         (URL, "Water", "Subscribe to continue reading. Already a subscriber? Log in."),
         (URL, "Water", "This article is for subscribers only."),
         (URL, "Wasser", "Dieser Artikel ist nur für Abonnenten. Jetzt anmelden und weiterlesen."),
@@ -61,6 +72,15 @@ def test_wall_pages(url: str, title: str, text: str) -> None:
         (URL, "A new language", f"{PARAGRAPH} It compiles to JavaScript, which every browser runs."),
         ("https://loginov.example/a", "Loginov", PARAGRAPH),
         ("https://mill.example/login", "A very long story", PARAGRAPH * 20),
+        (URL, "Access denied: bats stay uncounted", PARAGRAPH),
+        (URL, "Cameras", f"{PARAGRAPH} We value your privacy, said the mayor."),
+        (URL, "Borders", f"{PARAGRAPH} Show your papers before you continue to the bridge."),
+        (URL, "Before you continue to paint: five hints", PARAGRAPH),
+        (URL, "Pools", f"{PARAGRAPH} The pool is available only to members of the club."),
+        (URL, "Phones", f"{PARAGRAPH} The service is not available in the EU, the company said."),
+        (URL, "Minors", f"{PARAGRAPH} Sites must verify your age, says the new law of the European Union."),
+        (URL, "Bars", f"{PARAGRAPH} You must be 18 to buy beer at the mill."),
+        ("https://auth.mill.example/docs/tokens", "Tokens", PARAGRAPH),
     ],
 )
 def test_articles(url: str, title: str, text: str) -> None:
@@ -79,8 +99,8 @@ def test_stub_of_a_paid_article() -> None:
     assert isinstance(extract_page(page(wall), URL, "text/html").result, Document), "the whole text is there"
 
 
-def stub_with(words: str, head: str = "") -> bytes:
-    article = f"<article><h1>Water</h1><p>{PARAGRAPH}</p></article><footer><p>{words}</p></footer>"
+def stub_with(words: str, head: str = "", place: str = "div") -> bytes:
+    article = f"<article><h1>Water</h1><p>{PARAGRAPH}</p></article><{place}><p>{words}</p></{place}>"
     return f"<html lang=en><head><title>Water</title>{head}</head><body>{article}</body></html>".ljust(300).encode()
 
 
@@ -100,6 +120,16 @@ def stub_with(words: str, head: str = "") -> bytes:
         "Article réservé aux abonnés",
         "Dieser Inhalt ist exklusiv für Abonnenten",
         "Jetzt weiterlesen mit S+",
+        "This story is available exclusively to Business Insider subscribers.",
+        "The author made this story available to Medium members only.",
+        "Jetzt weiterlesen mit SZ Plus",
+        "Weiterlesen mit WELTplus",
+        "Exklusiv für Abonnenten",
+        "Create your free account to continue reading",
+        "To continue reading this article, start a free trial",
+        "To continue reading … log in to your account",
+        "Subscribe for all of The Times",
+        "You have 0 free articles remaining",
     ],
 )
 def test_words_that_end_a_stub(words: str) -> None:
@@ -119,11 +149,33 @@ def test_words_that_end_a_stub(words: str) -> None:
         "Create a free account to keep track of your favourites",
         "Abonnez-vous pour continuer à nous soutenir",
         "Suscríbete para seguir nuestras noticias",
+        "Sign in to read more stories",
     ],
 )
 def test_footers_of_short_articles(words: str) -> None:
     """A short article is kept, whatever its footer wants the reader to join."""
+    assert isinstance(extract_page(stub_with(words, place="footer"), URL, "text/html").result, Document)
     assert isinstance(extract_page(stub_with(words), URL, "text/html").result, Document)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "<article><h3>Wheels</h3><p>This article is for subscribers.</p></article>",
+        '<div class="teaser"><p>This article is for subscribers.</p></div>',
+        '<div><h3><a href="/b">Wheels</a></h3><p>This article is for subscribers.</p></div>',
+        "<ul><li>This article is for subscribers.</li></ul>",
+        "<aside><p>This article is for subscribers.</p></aside>",
+        "<footer><p>This article is for subscribers.</p></footer>",
+        '<div><a href="/login">Sign in to continue reading</a></div>',
+    ],
+)
+@pytest.mark.parametrize("main_text", [True, False])
+def test_walls_of_other_stories(around: str, main_text: bool) -> None:
+    """What a teaser, a link or a footer says of another story takes nothing from a short one."""
+    body = f"<article><h1>Water</h1><p>{PARAGRAPH}</p></article>{around}"
+    html = f"<html lang=en><head><title>Water</title></head><body>{body}</body></html>".ljust(300).encode()
+    assert isinstance(extract_page(html, URL, "text/html", main_text=main_text).result, Document)
 
 
 def test_not_free_by_its_own_word() -> None:
@@ -131,6 +183,9 @@ def test_not_free_by_its_own_word() -> None:
     word = '<script type="application/ld+json">{"@type": "NewsArticle", "isAccessibleForFree": %s}</script>'
     assert isinstance(extract_page(stub_with("", word % "false"), URL, "text/html").result, Failed)
     assert isinstance(extract_page(stub_with("", word % "true"), URL, "text/html").result, Document)
+    assert isinstance(extract_page(stub_with("", word % '"False"'), URL, "text/html").result, Failed)
+    foreign = (word % "false").replace("ld+json", "json") + word % "true"
+    assert isinstance(extract_page(stub_with("", foreign), URL, "text/html").result, Document), "data of a script"
     assert isinstance(extract_page(page(word % "false"), URL, "text/html").result, Document), "the whole text is there"
 
 

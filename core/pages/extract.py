@@ -14,15 +14,20 @@ from core.pages.content_type import PageKind, is_binary, is_json, page_kind
 from core.pages.data_detection import is_noise, is_only_data
 from core.pages.extraction_result import BINARY_DATA, DATA_NOT_TEXT, EXTRACTOR_VERSION, Extraction, unreadable
 from core.pages.html_blocks import parse_fragment
+from core.pages.own_text import own_text
 from core.pages.page_document import PageDocument, read_fragment, read_page, read_page_quickly, read_plain_text
 from core.pages.text_cleaning import strip_unstorable
-from core.pages.wall_page import MAX_BANNER_CHARS, describe_paywall, describe_wall_page
+from core.pages.wall_page import MAX_BANNER_CHARS, describe_wall_page, is_paywall
 from core.urls.normalise import split_url
 
 MIN_HTML_CHARS = 200
 MIN_TEXT_CHARS = 80
 FEED_MUST_BE_LONGER = 1.5
 """A feed's text replaces the page's only if the page clearly shows less of it."""
+
+_BEHIND_A_PAYWALL = Failed(
+    FailCode.EMPTY, FailDetail.BLOCKED, "There is a paywall behind the first lines of the article."
+)
 
 
 def extract_page(
@@ -61,9 +66,12 @@ def extract_page(
     else:
         page = read_page_quickly(text, url, links=links)
     document = replace(page.document, raw_len=len(body), extractor_version=EXTRACTOR_VERSION)
-    refusal = too_short or _refuse_text(document, url, MIN_TEXT_CHARS if is_article else 1)
-    if is_article and not refusal and kind is PageKind.HTML and document.text_len <= MAX_BANNER_CHARS:
-        refusal = _refuse_stub(text)
+    is_short_html = kind is PageKind.HTML and document.text_len <= MAX_BANNER_CHARS
+    own = own_text(text) if is_short_html and not too_short else document.clean_text
+    refusal = too_short or _refuse_text(document, url, own, MIN_TEXT_CHARS if is_article else 1)
+    if is_article and not refusal and is_short_html and (page.is_paid or is_paywall(own)):
+        # Beside the few lines that a paywall shows; a whole text may be as short.
+        refusal = _BEHIND_A_PAYWALL
     return Extraction(refusal or document, document.links, page.is_noindex)
 
 
@@ -113,13 +121,6 @@ def _read_file(body: bytes, url: str, content_type: str) -> Extraction:
     return read
 
 
-def _refuse_stub(html: str) -> Failed | None:
-    wall = describe_paywall(html)
-    if not wall:
-        return None
-    return Failed(FailCode.EMPTY, FailDetail.BLOCKED, f"There is {wall} behind the first lines of the article.")
-
-
 def _refuse_type(body: bytes, content_type: str) -> Failed:
     if is_json(body):
         return DATA_NOT_TEXT
@@ -129,12 +130,12 @@ def _refuse_type(body: bytes, content_type: str) -> Failed:
     return unreadable(f"This is no page ({stated}).")
 
 
-def _refuse_text(document: Document, url: str, min_chars: int) -> Failed | None:
+def _refuse_text(document: Document, url: str, own: str, min_chars: int) -> Failed | None:
     if is_noise(document.clean_text):
         return BINARY_DATA
     if is_only_data(document.clean_text, MIN_TEXT_CHARS):
         return DATA_NOT_TEXT
-    blocker = describe_wall_page(url, document.title, document.clean_text)
+    blocker = describe_wall_page(url, document.title, document.clean_text, own)
     if blocker:
         return Failed(FailCode.EMPTY, FailDetail.BLOCKED, f"Instead of the article there is {blocker}.")
     if not document.text_len:

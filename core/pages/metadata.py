@@ -98,6 +98,14 @@ class PageMetadata:
         return next((url for url in map(self.absolute, stated) if url), "")
 
     @property
+    def is_paid(self) -> bool:
+        """Whether the page says that its article must be paid for, as publishers tell search engines."""
+        stated = self.article.get("isAccessibleForFree")
+        # A word in a string, as templates write it, or a tag with `itemprop`.
+        word = self.meta("isaccessibleforfree") if stated is None else str(stated)
+        return word.strip().lower() in ("false", "no")
+
+    @property
     def robots(self) -> set[str]:
         """The directives for all robots, `none` written out. Several tags add up."""
         words = {word for value in self.metas.get("robots", ()) for word in _ROBOTS_SEPARATOR.split(value.lower())}

@@ -39,10 +39,11 @@ MAX_GUESSING_CHARS = 500_000
 
 
 class PageDocument(NamedTuple):
-    """A page as a document, and whether it asks robots not to keep it; the caller decides."""
+    """A page as a document, and what else it says of itself; the caller decides."""
 
     document: Document
     is_noindex: bool = False
+    is_paid: bool = False
 
 
 class _Statements(NamedTuple):
@@ -77,7 +78,7 @@ def read_page(html: str, url: str, *, links: bool = False, has_known_date: bool 
     # Without the title and pointers to other stories, which are removed in the end, next to nothing may be left.
     if sum(len(block.text) for block in remove_boilerplate(blocks, stated.title)) < MIN_CHARS:
         blocks, source = all_blocks(html), TextSource.ALL_TEXT
-    return PageDocument(_build_document(stated, blocks, source, guessed_ts), "noindex" in stated.metadata.robots)
+    return _page_document(stated, _build_document(stated, blocks, source, guessed_ts))
 
 
 def all_blocks(html: str) -> list[TextBlock]:
@@ -101,7 +102,7 @@ def read_page_quickly(html: str, url: str, *, links: bool = False) -> PageDocume
     blocks = lines_to_blocks(lines, page.paragraphs())
     guessed_ts = suggested_publish_date(stated.metadata) if stated.published_ts is None else None
     document = _build_document(stated, blocks, TextSource.ALL_TEXT, guessed_ts)
-    return PageDocument(document, "noindex" in stated.metadata.robots)
+    return _page_document(stated, document)
 
 
 def read_plain_text(text: str, url: str) -> Document:
@@ -136,6 +137,10 @@ def _read_statements(page: LxmlPage | LexborPage, url: str, with_links: bool) ->
         collect_images(metadata, image, page.article_images()),
         collect_outlinks(page.anchors(), metadata) if with_links else (),
     )
+
+
+def _page_document(stated: _Statements, document: Document) -> PageDocument:
+    return PageDocument(document, "noindex" in stated.metadata.robots, stated.metadata.is_paid)
 
 
 def _build_document(

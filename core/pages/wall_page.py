@@ -23,8 +23,13 @@ _LOGIN_PATH = re.compile(
     r"|gdpr-consent|privacygate|sso)(?:[/.]|$)",
     re.IGNORECASE,
 )
+# A host that logs users in may also explain how.
+_PATH_OF_TEXTS = re.compile(
+    r"/(?:docs?|documentation|guides?|help|manual|reference|blog|news|articles?)(?:/|$)", re.IGNORECASE
+)
 _CHALLENGE_TITLE = re.compile(
-    r"just a moment\W*$|attention required! \| cloudflare|access(?: to this page)? (?:has been )?denied|are you a robot"
+    r"just a moment\W*$|attention required! \| cloudflare"
+    r"|access(?: to this page)? (?:has been )?denied(?=\W*$|\s*[|–-]\s)|are you a robot"
     r"|are you a human|pardon our interruption|robot check|human verification|bot verification|ddos-guard|captcha"
     r"|one moment, please|checking your browser|client challenge|security (?:check|verification)"
     r"|verify(?:ing)? you are human|please wait\W*$|request (?:blocked|rejected|unsuccessful)"
@@ -43,22 +48,50 @@ _CHALLENGE_TEXT = re.compile(
 _CONSENT_TEXT = re.compile(
     r"(?:we|wir|nous|noi|nosotros)(?:,)? (?:and|und|et|e|y) (?:our|unsere|nos|i nostri|nuestros) (?:\d+ )?"
     r"(?:partners?|partner|partenaires|socios)|store and/or access information on a device"
-    r"|before you continue to|bevor sie (?:zu|fortfahren)|avant de continuer|antes de continuar|prima di continuare"
     r"|mit werbung (?:weiterlesen|und tracking)|accepter et (?:continuer|fermer)|continuer sans accepter"
     r"|asks for your consent to use your personal data"
     r"|by (?:clicking|pressing) [\"“']?accept(?: all)?(?: cookies)?[\"”']?,? you agree to the storing of cookies"
-    r"|we value your privacy|we use cookies and similar|wir verwenden cookies und ähnliche",
+    r"|we value your privacy\b.{0,300}\b(?:cookies|consent|partners|personal data|accept|reject|agree)\b"
+    r"|(?:your privacy, your choice|this (?:web)?site uses cookies)\b.{0,300}"
+    r"\b(?:essential cookies|third parties|partners)"
+    r"|we use cookies and similar|wir verwenden cookies und ähnliche",
+)
+# As a whole title, or as the first words of a text; in the middle, a story tells what to do before.
+_CONSENT_START = re.compile(
+    r"\W*(?:before you continue(?: to [\w.]+(?: search)?)?(?:\W*$|\W.{0,300}\b(?:sign in|cookies|consent|data)\b)"
+    r"|bevor sie (?:zu|fortfahren)|avant de continuer|antes de continuar|prima di continuare)",
+    re.DOTALL,
+)
+_REGION_TEXT = re.compile(
+    r"unavailable (?:for|due to) legal reasons"
+    r"|(?:our|this) (?:content|(?:web)?site|page|article)\b.{0,30}"
+    r"\b(?:not (?:currently )?available|unavailable|blocked)"
+    r"\b.{0,60}\b(?:european|eu|eea|your (?:region|country))\b"
+    r"|\b(?:european|eu|eea|gdpr)\b.{0,120}(?:access cannot be granted"
+    r"|(?:cannot|unable to) (?:grant|provide) (?:you )?access)"
+    r"|access this (?:web)?site from a country",
+)
+_AGE_TEXT = re.compile(
+    r"are you (?:over|at least) (?:18|21)\b[\w ]{0,20}\?|are you of legal (?:drinking )?age"
+    r"|please (?:confirm|verify) (?:that you are (?:over|at least|of)|your age)"
+    r"|you must be (?:at least |over )?(?:18|21)\b.{0,40}\bto (?:enter|view|access|visit) (?:this|our)\b",
 )
 # What is said only where the text ends before its end: that reading goes on for those who pay. A footer asks to keep in
 # touch, and to log in to continue the discussion. One group of lines per language.
 _PAYWALL_TEXT = re.compile(
-    r"""(?:subscribe|sign\ up|register|log\ in|sign\ in|create\ an?\ (?:free\ )?account
+    r"""(?:subscribe|sign\ up|register|log\ in|sign\ in|create\ (?:an?|your)\ (?:free\ )?account
         |become\ an?\ (?:paid\ )?(?:subscriber|member))
         (?:\ now|\ for\ free|\ today)?,?\ (?:to|and)\ (?:(?:continue|keep)\ (?:on\ )?reading
-        |read\ (?:on\b|more\b|(?:the|this)\ (?:rest|full|whole|entire|article|story|post))
+        |read\ (?:on\b|more\b(?!\ (?:stories|articles|news|posts|from|about|like))
+        |(?:the|this)\ (?:rest|full|whole|entire|article|story|post))
         |(?:continue|keep\ going)(?=\W*$|\W*[.…]))
     |to\ (?:(?:continue|keep)\ reading|read\ (?:the\ (?:rest|full|whole|entire|complete)|this)\b[\w ]{0,30}),?
         \ (?:please\ )?(?:subscribe|log\ in|sign\ (?:in|up)|register|become\ an?\ (?:subscriber|member))
+    |to\ (?:continue|keep)\ reading\b[^.!?]{0,60}?\b(?:start\ (?:an?|your)\ (?:free\ )?trial|log\ in\ to\ your\ account)
+    |subscribe\ for\ all\ of|available\ (?:exclusively|only)\ to\ (?:[\w'’]+\ ){0,4}subscribers
+    |(?:article|story|post|content)\b[^.!?]{0,40}\bavailable\ (?:(?:exclusively|only)\ to\ (?:[\w'’]+\ ){0,4}members
+        |to\ (?:[\w'’]+\ ){0,4}(?:subscribers|members)\ only)
+    |you\ have\ (?:0|no|zero)\ free\ (?:articles|stories)\ (?:remaining|left)
     |(?:keep|continue)\ reading\b[\w ]{0,30}\ with\ an?\ (?:[\w-]+\ ){0,3}(?:free\ trial|subscription)
     |(?:start|with)\ (?:your|a)\ (?:[\w-]+\ )?free\ trial\ to\ (?:read|continue\ reading)
     |unlock\ (?:this|the\ (?:full|rest))\b\ ?(?:of\ this\ )?(?:article|story|post)
@@ -70,7 +103,7 @@ _PAYWALL_TEXT = re.compile(
     |(?:dieser|der|dieses?)\ (?:artikel|text|beitrag|inhalt)\ ist\ (?:nur\ |exklusiv\ )?für\ (?:unsere\ )?
         (?:abonnent|digital-?abo)
     |(?:abo\ abschließen|abonnieren|anmelden|registrieren),?\ (?:und|um)\ weiter(?:zu)?lesen
-    |um\ weiterzulesen|weiterlesen\ mit\ (?:[\w+ ]{1,30}abo|\w{1,12}\+)
+    |um\ weiterzulesen|weiterlesen\ mit\ (?:[\w+\ ]{1,30}(?:abo|plus)\b|\w{1,12}\+)|exklusiv\ für\ (?:unsere\ )?abonnent
     |(?:cet\ article|ce\ contenu)\ est\ (?:réservé|exclusif)|il\ vous\ reste\ [\d,.\ ]+%\ de\ cet\ article
     |(?:article|contenu|suite\ est)\ réservée?\ aux\ abonnés
     |abonnez-vous\ pour\ (?:lire\b|continuer\ (?:à\ lire|la\ lecture|votre\ lecture)
@@ -92,8 +125,6 @@ _PAYWALL_TEXT = re.compile(
     |会員限定|続きを読むには|(?:订阅|登录|登入|訂閱)[后後]?(?:即可)?(?:继续|繼續)?(?:阅读|閱讀|查看)""",
     re.VERBOSE,
 )
-# In the JSON-LD of the page, by which publishers tell search engines of their paywall.
-_NOT_FREE = re.compile(r"\"isAccessibleForFree\"\s*:\s*\"?(?:false|no)\b", re.IGNORECASE)
 _SCRIPT_TEXT = re.compile(
     r"(?:enable|turn on|activate|requires?|need) javascript"
     r"|javascript (?:is|must be|to be) (?:disabled|enabled|required)"
@@ -102,39 +133,41 @@ _SCRIPT_TEXT = re.compile(
     r"|(?:ative|habilite) o javascript|javascript in te schakelen|włącz(?:yć)? (?:obsługę )?javascript"
     r"|включит[ье] javascript|javascriptを有効|(?:启用|啟用|开启) ?javascript",
 )
-_MARKUP = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.IGNORECASE | re.DOTALL)
-_MAX_SEARCHED_CHARS = 1_000_000
 
 
-def describe_paywall(html: str) -> str:
-    """Return in a few words what ends a very short text; empty if the page seems to be free.
-
-    For pages with next to no main text: the sentence that asks stands beside the text, not in it.
-    """
-    words = " ".join(_MARKUP.sub(" ", html[:_MAX_SEARCHED_CHARS]).split())
-    return "a paywall" if _NOT_FREE.search(html) or _PAYWALL_TEXT.search(words.lower()) else ""
+def is_paywall(own_text: str) -> bool:
+    """Return whether a text, or what stands around it, asks for money before it goes on."""
+    return _PAYWALL_TEXT.search(own_text.lower()) is not None
 
 
-def describe_wall_page(url: str, title: str, text: str) -> str:
+def describe_wall_page(url: str, title: str, text: str, own_text: str | None = None) -> str:
     """Return in a few words what stands in front of the article; empty if nothing does.
 
     Args:
         url: where the redirects ended.
         text: the main text, or all text of a page without one.
+        own_text: what the page says itself, where other stories on it may ask for money.
     """
     if len(text) > MAX_CHARS:
         return ""
     parts = split_url(url)
-    if parts and (_BLOCKING_HOST.match(parts.host) or _LOGIN_PATH.match(parts.path)):
+    is_blocking_host = parts and _BLOCKING_HOST.match(parts.host) and not _PATH_OF_TEXTS.search(parts.path)
+    if is_blocking_host or (parts and _LOGIN_PATH.match(parts.path)):
         return "a consent or login page"
     if _CHALLENGE_TITLE.search(title) or (len(text) <= MAX_BANNER_CHARS and _CHALLENGE_TEXT.search(text)):
         return "a test for robots"
     if len(text) > MAX_BANNER_CHARS:
         return ""
     lowered = text.lower()
+    if any(map(_CONSENT_START.match, (title.lower(), lowered))):
+        return "a consent wall"
+    if _REGION_TEXT.search(f"{title.lower()}: {lowered}"):
+        return "a page for other countries"
+    if is_paywall(text) and (own_text is None or is_paywall(own_text)):
+        return "a paywall"
     sentences = {
         "a consent wall": _CONSENT_TEXT,
-        "a paywall": _PAYWALL_TEXT,
+        "a question for the reader's age": _AGE_TEXT,
         "a page that needs JavaScript": _SCRIPT_TEXT,
     }
     return next((name for name, pattern in sentences.items() if pattern.search(lowered)), "")
