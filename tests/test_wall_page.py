@@ -158,12 +158,23 @@ def test_footers_of_short_articles(words: str) -> None:
     assert isinstance(extract_page(stub_with(words), URL, "text/html").result, Document)
 
 
+def test_a_paywall_that_is_a_link() -> None:
+    """In a box that is named so, the link asks for this story."""
+    wall = '<div class="paywall"><a href="/pay">Jetzt weiterlesen mit SZ Plus</a></div>'
+    body = f"<article><h1>Water</h1><p>{PARAGRAPH}</p>{wall}</article>"
+    html = f"<html lang=de><head><title>Water</title></head><body>{body}</body></html>".ljust(300).encode()
+    answer = extract_page(html, URL, "text/html").result
+    assert isinstance(answer, Failed)
+    assert answer.detail == FailDetail.BLOCKED
+
+
 @pytest.mark.parametrize(
     "around",
     [
         "<article><h3>Wheels</h3><p>This article is for subscribers.</p></article>",
         '<div class="teaser"><p>This article is for subscribers.</p></div>',
         '<div><h3><a href="/b">Wheels</a></h3><p>This article is for subscribers.</p></div>',
+        '<div><a href="/b"><h3>Wheels</h3></a><p>This article is for subscribers.</p></div>',
         "<ul><li>This article is for subscribers.</li></ul>",
         "<aside><p>This article is for subscribers.</p></aside>",
         "<footer><p>This article is for subscribers.</p></footer>",
@@ -173,9 +184,10 @@ def test_footers_of_short_articles(words: str) -> None:
 @pytest.mark.parametrize("main_text", [True, False])
 def test_walls_of_other_stories(around: str, main_text: bool) -> None:
     """What a teaser, a link or a footer says of another story takes nothing from a short one."""
-    body = f"<article><h1>Water</h1><p>{PARAGRAPH}</p></article>{around}"
-    html = f"<html lang=en><head><title>Water</title></head><body>{body}</body></html>".ljust(300).encode()
-    assert isinstance(extract_page(html, URL, "text/html", main_text=main_text).result, Document)
+    for tag in ("article", "main"):
+        body = f"<{tag}><h1>Water</h1><p>{PARAGRAPH}</p></{tag}>{around}"
+        html = f"<html lang=en><head><title>Water</title></head><body>{body}</body></html>".ljust(300).encode()
+        assert isinstance(extract_page(html, URL, "text/html", main_text=main_text).result, Document)
 
 
 def test_not_free_by_its_own_word() -> None:

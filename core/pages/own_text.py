@@ -15,6 +15,8 @@ _HEADINGS = ("h2", "h3", "h4", "h5", "h6")
 _CLASS_OF_TEASER = re.compile(
     r"(?:^|[\s_-])(?:teasers?|promos?|cards?|newsletter|more-stories)(?:$|[\s_-])", re.IGNORECASE
 )
+# There the request to pay is often a link.
+_CLASS_OF_PAYWALL = re.compile(r"pay-?wall|reg-?wall|subscri|(?:^|[\s_-])offers?(?:$|[\s_-])", re.IGNORECASE)
 _MAX_SEARCHED_CHARS = 1_000_000
 _MAX_ARTICLES = 50
 
@@ -26,7 +28,8 @@ def own_text(html: str) -> str:
     if body is None:
         return ""
     etree.strip_elements(body, *_NOT_OWN, with_tail=False)
-    own = max(islice(body.iter("article"), _MAX_ARTICLES), key=_chars, default=body)
+    longest = max(islice(body.iter("article"), _MAX_ARTICLES), key=_chars, default=body)
+    own = longest if 2 * _chars(longest) >= _chars(body) else body
     around_own = {own, *own.iterancestors()}
     for element in [one for one in body.iter(etree.Element) if one not in around_own and _is_of_others(one)]:
         tail = element.tail
@@ -39,13 +42,28 @@ def _is_of_others(element: etree._Element) -> bool:
     """Return whether this belongs to another story: its article, its teaser, a link that is no part of a sentence."""
     tag, name = str(element.tag), element.get("class") or ""
     if tag == "a":
-        parent = element.getparent()
-        before = parent.text if parent is not None else None
-        return not (before or "").strip() and not (element.tail or "").strip()
+        return _is_alone(element) and not _asks_for_money(element)
     if tag == "article" or is_class_of_others(tag, name) or _CLASS_OF_TEASER.search(name):
         return True
-    # The headline of another story is a link, and its lines stand beside it.
-    return tag in ("div", "section") and any(one.tag in _HEADINGS and one.find(".//a") is not None for one in element)
+    return tag in ("div", "section") and any(map(_is_linked_headline, element))
+
+
+def _is_alone(link: etree._Element) -> bool:
+    parent = link.getparent()
+    before = parent.text if parent is not None else None
+    return not (before or "").strip() and not (link.tail or "").strip()
+
+
+def _asks_for_money(link: etree._Element) -> bool:
+    boxes = (link, *islice(link.iterancestors(), 2))
+    return any(_CLASS_OF_PAYWALL.search(one.get("class") or "") for one in boxes)
+
+
+def _is_linked_headline(element: etree._Element) -> bool:
+    """Return whether this is the headline of another story: the lines beside it are the story's."""
+    if element.tag == "a":
+        return any(one.tag in _HEADINGS for one in element)
+    return element.tag in _HEADINGS and element.find(".//a") is not None
 
 
 def _chars(element: etree._Element) -> int:
