@@ -8,6 +8,7 @@ import re
 _OF_EXAMPLE = re.compile(
     r"\b(?:defaults?|e\.\s?g\.|such as|for (?:example|instance)|examples?|samples?|versions?|since|apis?|new in"
     r"|(?<!press )(?<!news )(?<!immediate )(?<!for )releases?d?|(?:added|changed|fixed|removed|introduced) in"
+    r"|copyright|[a-z]+_(?:at|on|date|time)"
     r"|deprecated|formats?|values?|inputs?|outputs?|returns?|parameters?|expires?|z\. ?b\.|zum beispiel|beispiel"
     r"|standardwert|gültig|par exemple|p\. ?ej\.|por ejemplo)(?!\w)",
     re.IGNORECASE,
@@ -40,6 +41,10 @@ _WORDS_AROUND_DATES = (
 _AROUND_DATES = frozenset(_WORDS_AROUND_DATES.split())
 _WORD = re.compile(r"[^\W\d_]+")
 _LABEL = re.compile(r"([^\W\d_]+)\s*[:=]")
+# `Ada Miller, 5 March 2021`, `2021-03-05 | Ada Miller`, not `Python 2021-03-05`.
+_SET_APART = re.compile(r"([^\W\d_]+)\.?\s*(?:[,|/·•–—]|\s-\s)|(?:[,|/·•–—]|\s-)\s*([^\W\d_]+)")
+_DIGIT = re.compile(r"\d")
+_BYLINE = re.compile(r"\W*(?:by|von|par|por|di|door|av)\s", re.IGNORECASE)
 _MAX_NAME_WORDS = 4
 
 
@@ -58,6 +63,11 @@ def names_publication(line: str) -> bool:
     return _PUBLICATION.search(line) is not None
 
 
+def is_label_of_publication(label: str) -> bool:
+    """Return whether this is nothing but a word for publication: `Date:`."""
+    return _PUBLICATION.fullmatch(label.rstrip(": ")) is not None
+
+
 def is_dateline(line: str, *, may_name_author: bool = True) -> bool:
     """Return whether nothing is in the line but a date, words for publication, and the name of an author or a place."""
     words = [word for word in _WORD.findall(line) if word.lower() not in _AROUND_DATES and not _OF_DATES.match(word)]
@@ -65,4 +75,6 @@ def is_dateline(line: str, *, may_name_author: bool = True) -> bool:
         return True
     if not may_name_author or len(words) > _MAX_NAME_WORDS or any(label in words for label in _LABEL.findall(line)):
         return False
-    return not any(word[0].islower() for word in words)
+    is_apart = any(word in words for pair in _SET_APART.findall(line) for word in pair)
+    is_behind = words[0] not in _DIGIT.split(line, maxsplit=1)[0]
+    return (is_apart or is_behind or _BYLINE.match(line) is not None) and not any(word[0].islower() for word in words)

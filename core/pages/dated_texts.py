@@ -7,7 +7,13 @@ from typing import Any, cast
 
 from lxml import etree
 
-from core.pages.date_lines import is_dateline, is_line_of_example, names_publication, says_when_published
+from core.pages.date_lines import (
+    is_dateline,
+    is_label_of_publication,
+    is_line_of_example,
+    names_publication,
+    says_when_published,
+)
 from core.pages.time_elements import MAX_LINE_CHARS
 
 _DATED = etree.XPath("/descendant::text()[contains(., '20') or contains(., '19')]")
@@ -16,10 +22,8 @@ _NO_TEXT = frozenset(("script", "style"))
 _TITLES = frozenset(("title", "h1"))
 # Parts of a line.
 _INLINE = frozenset(("a", "abbr", "b", "code", "em", "font", "i", "small", "span", "strong", "time", "u", "var"))
-# A line of these is one statement; in a box of others, the date may be beside the headline.
-_ONE_LINE = frozenset(("p", "h2", "h3", "h4", "h5", "h6"))
-# Mostly of dates of something else: these must say that they are of the publication.
-_LISTED = frozenset(("li", "dt", "dd"))
+# Mostly of dates of something else, as in a list of changes: these must say that they are of the publication.
+_LISTED = frozenset(("li", "dt", "dd", "h2", "h3", "h4", "h5", "h6"))
 # Not `time` and `info`: those are on every second box.
 _CLASS_OF_DATE = re.compile(
     r"date|datum|fecha|publi|posted|submitted|stamp|byline|author|autor|attribution|(?:^|[\s_-])meta(?:$|[\s_-])",
@@ -52,13 +56,16 @@ def _may_date_page(text: Any) -> bool:
     labelled = f"{_label_of(block)} {line}"
     if len(words) > MAX_LINE_CHARS or is_line_of_example(labelled):
         return False
+    before = element.getprevious() if element is not block else None
+    if before is not None and is_label_of_publication(_line_of(before)):
+        return True
     is_marked = any(_CLASS_OF_DATE.search(one.get("class") or "") for one in around[:3])
     if element.tag in _TITLES or is_marked or says_when_published(words):
         return True
     if block.tag in _LISTED:
         return names_publication(labelled) and is_dateline(labelled, may_name_author=False)
-    if block.tag in _ONE_LINE:
-        return is_dateline(labelled, may_name_author=block.tag == "p")
+    if block.tag == "p":
+        return is_dateline(labelled)
     return is_dateline(words) or is_dateline(line)
 
 
