@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import Any, cast
 
 from lxml import etree
@@ -20,6 +21,8 @@ _DATED = etree.XPath("/descendant::text()[contains(., '20') or contains(., '19')
 _WITH_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d{3})")
 _NO_TEXT = frozenset(("script", "style"))
 _TITLES = frozenset(("title", "h1"))
+# A line has no more; 20,000 empty elements around as many dates took 34 s.
+_MAX_PARTS = 60
 # Parts of a line.
 _INLINE = frozenset(("a", "abbr", "b", "code", "em", "font", "i", "small", "span", "strong", "time", "u", "var"))
 # Mostly of dates of something else, as in a list of changes: these must say that they are of the publication.
@@ -71,6 +74,8 @@ def _may_date_page(text: Any) -> bool:
 
 def _line_of(block: etree._Element) -> str:
     """Return the text of the block in one line; empty if it is more than a line."""
+    if next(islice(block.iterdescendants(), _MAX_PARTS, None), None) is not None:
+        return ""
     text = ""
     for piece in map(str, block.itertext()):
         text += f" {piece}"
