@@ -41,7 +41,9 @@ async def test_crash_with(settings: Settings, in_step: None, what: str, full: bo
             broken = await room.check(is_settled=False)
             await room.let_leases_end()
             await room.run()
-            if errors := "\n".join((*broken, await room.inconsistencies("ingest_last_run"))).strip():
+            # A removal that is done again resets the scan of new links again: that is a number of times, not a state.
+            left_out = ("ingest_last_run", "canonical_scan")
+            if errors := "\n".join((*broken, await room.inconsistencies(*left_out))).strip():
                 wrong.append(f"{point}: {errors}")
         assert await room.inconsistencies(*state.COUNTERS) == ""
 
