@@ -1,7 +1,7 @@
 """Decide what the result of a poll means for a feed.
 
 Takes the feed's state, the result, the time and a chance in [0, 1); returns the new state and what to write.
-Reads no clock, opens no connection, logs nothing. How long waits are is in `core/schedule.py`.
+Reads no clock, opens no connection, logs nothing. The lengths of waits are in `core/schedule.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tell whether a word is English, by a list of 82,834 words and by the vocabulary of the local model's tokenizer.
 
 The list comes with a spelling corrector, of which nothing else is used. The vocabulary, 22,500 words, has the commonest
-of an encyclopaedia and of books, and so names that the list lacks. Read at first use, in 6 and 22 ms;
-the list takes 9 MB.
+of an encyclopaedia and of books, and so names that the list lacks. Both are read at first use, in 22 and 6 ms; the
+list takes 9 MB.
 """
 
 from __future__ import annotations
