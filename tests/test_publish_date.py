@@ -138,6 +138,8 @@ def test_guessed_from_what_is_shown() -> None:
         "<h1>API</h1><dl><dt>Default</dt><dd>2012-06-02</dd></dl>",
         "<h1>API</h1><p>A date such as 2012-06-02.</p>",
         "<h1>API</h1><p>Python 2012-06-02</p>",
+        "<h1>API</h1><p>Settings 2012-06-02</p>",
+        "<h1>API</h1><p>Vendor 2012-06-02</p>",
         "<h1>API</h1><p>Start Date: 2012-06-02</p>",
         "<h1>API</h1><p>created_at 2012-06-02</p>",
         '<h1>API</h1><div class="metadata">Copyright 2012-06-02</div>',
