@@ -135,6 +135,13 @@ def need_module(request: Text) -> Echoed:
     return echo(request)
 
 
+def need_modules(request: Text) -> Echoed:
+    """Import several modules, one after the other."""
+    for name in request.text.split():
+        importlib.import_module(name)
+    return echo(request)
+
+
 def need_again(request: Text) -> None:
     """Claim to lack a module that is there, as code that took the child over could."""
     raise ModuleNotLoaded(request.text)
@@ -145,6 +152,6 @@ KEPT: list[bytes] = []
 _RUNS: tuple[Callable[[Text], object], ...] = (
     echo, shout, answer_garbage, hang_up, work, burn_cpu, eat_memory, exit_now, kill_self, die_first, segfault,
     wait_for_ever, recurse, refuse, stumble, answer_wrong_type, keep_memory,
-    need_module, need_again,
+    need_module, need_modules, need_again,
 )  # fmt: skip
 TASKS = {run.__name__: ParseTask(Text, run, Echoed) for run in _RUNS}

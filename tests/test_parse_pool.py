@@ -278,6 +278,14 @@ async def test_what_few_pages_need_is_loaded_once(monkeypatch):
         assert len(started) == 2 + len(LOADED_WHEN_NEEDED)
 
 
+async def test_a_page_that_needs_several_modules_is_read_beside_idle_children():
+    """Children that were forked before the modules were loaded are not asked again and again until it is given up."""
+    async with make_pool(processes=3, memory_bytes=1_000_000_000) as pool:
+        await asyncio.gather(*(echo(pool) for _ in range(3)))
+        assert len(pool.pids) == 3
+        assert isinstance(await pool.run("need_modules", Text(" ".join(LOADED_WHEN_NEEDED))), Echoed)
+
+
 @pytest.mark.parametrize(("name", "tries"), [(LOADED_WHEN_NEEDED[0], 3), ("os", 1)])
 async def test_a_child_cannot_have_modules_loaded_for_ever(monkeypatch, name, tries):
     """A body that always claims to need more is given up, and nothing is loaded that is not on the list."""

@@ -112,7 +112,8 @@ class ParsePool:
             outcome: Any = None
             crashes = loads = 0
             while crashes < MOST_CRASHES and loads <= len(LOADED_WHEN_NEEDED):
-                child = await self._take(task)
+                # An idle child may be older than what was just loaded, and would ask for it again.
+                child = await (self._start(task) if loads else self._take(task))
                 try:
                     outcome = await self._ask(child, frame, decoder)
                 except BaseException:
