@@ -44,6 +44,10 @@ from core.search.plain_markdown import MOST_CHARS, plain_text
         ('<p align="center">\n<b>Weir</b><br/>and <img src="x.png"> mill</p>', "Weir and  mill"),
         ("The <!-- old\n-->weir is a List<Stone>, a<b and c>d", "The weir is a List<Stone>, a<b and c>d"),
         ("```\n[^1]: a[^2] <b>\n[w]: /w\n```", "[^1]: a[^2] <b>\n[w]: /w"),
+        ("It broke[^note.1] as [^fn:2].\n\n[^fn:2]: In [^.] night", "It broke as .\n\nIn [^.] night"),
+        ("R&amp;D &lt;b&gt; &#8212; &#x27;AT&T&ampx &nosuch;", "R&D <b> — 'AT&T&ampx &nosuch;"),
+        ("`&amp;` and \\&amp;\n```\n&amp; ==x==\n```", "&amp; and &amp;\n&amp; ==x=="),
+        ("==broken== at ==the old weir==, a == b, a==b and b==c", "broken at the old weir, a == b, a==b and b==c"),
     ],
 )
 def test_marks_go(markdown: str, expected: str) -> None:

@@ -8,12 +8,16 @@ from core.search.results import Candidate, build_result
 
 
 def test_headings_are_shown_as_words() -> None:
-    """The headings above a passage have none of Markdown's escapes; other backslashes stay."""
+    """The headings above a passage have none of Markdown's marks; other backslashes stay."""
     page = IndexedPage("i_1", "v1")
-    texts = {"c_1": ChunkText("The weir.", ("What \\<script> does", "In C:\\Users"))}
+    texts = {
+        "c_1": ChunkText(
+            "The weir.", ("What \\<script> does", "In C:\\Users", "`weir` &amp; [mill](m.html)[^1]", "---")
+        )
+    }
     found = build_result([Candidate(page, 1.0, (Hit("c_1", "i_1", "v1", 1.0),))], {"i_1": page}, texts, "weir")
 
-    assert found.passages[0].headings == ("What <script> does", "In C:\\Users")
+    assert found.passages[0].headings == ("What <script> does", "In C:\\Users", "weir & mill", "---")
 
 
 def test_snippets_are_plain_text() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from itertools import groupby
 
 MOST_CHARS = 50_000
@@ -14,7 +15,8 @@ _RULE = re.compile(r"[ \t]*(?:[-*_=][ \t]*+){3,}+$|[ \t]*=+[ \t]*$")
 _TABLE_RULE = re.compile(r"[ \t:|]*+-[-:| \t]*$")
 _LINE_START = re.compile(r"[ \t]*(?:>[ \t]?)*+[ \t]*(?:#{1,6}(?:[ \t]+|$)|[-+*](?:[ \t]+|$)(?:\[[ xX]\][ \t]+)?)?")
 _HEADING_END = re.compile(r"[ \t]#+[ \t]*$")
-_FOOTNOTE_START = re.compile(r"\[\^[\w-]{1,60}\]:[ \t]*")
+_FOOTNOTE = r"\[\^(?!\w-\w\])\w[\w.:-]{0,59}\]"  # [^a-z] is of a regular expression
+_FOOTNOTE_START = re.compile(rf"{_FOOTNOTE}:[ \t]*")
 _ALERT = re.compile(r"\[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\][ \t]*$")
 _DEFINITION = re.compile(
     r"\[(?P<label>(?!\^)[^\[\]]{1,200})\]:[ \t]*<?(?P<address>[^\s<>]{1,2000})>?"
@@ -29,10 +31,11 @@ _TAGS = (
 )
 _CELL_BREAK = re.compile(r"(?<!\\)\|")
 _INLINE = re.compile(
-    r"(?=[\\`\[\]!<*_~\n])(?:"  # most letters begin none of these: a third of the time
+    r"(?=[\\`\[\]!<*_~=&\n])(?:"  # most letters begin none of these: a third of the time
     r"\\(?P<escaped>[!-/:-@\[-`{-~])"
     r"|`+(?P<code>[^`]*)`+"
-    r"|(?P<footnote>\[\^(?!\w-\w\])[\w-]{1,60}\])"  # [^a-z] is of a regular expression
+    rf"|(?P<footnote>{_FOOTNOTE})"
+    r"|(?P<entity>&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,31});)"
     r"|(?P<link>\]\([ \t]*\n?[ \t]*(?:[^()\s\\]|\\.|\([^()\s]{0,500}\)){0,2000}+"
     r"(?:[ \t\n]+[\"'(][^\"'()\n]{0,300}[\"')])?[ \t]*\))"
     r"|(?P<reference>\]\[[^\[\]\n]{0,200}\])"
@@ -40,7 +43,7 @@ _INLINE = re.compile(
     r"|(?P<close>\])"
     r"|<(?P<address>(?:https?://|mailto:)[^<>\s]{1,2000})>"
     rf"|(?P<tag></?(?:{_TAGS})(?:\s[^<>=]{{0,200}}=[^<>]{{0,2000}})?\s*/?>|<!--(?:[^-]|-(?!->)){{0,1000}}+-->)"
-    r"|(?P<run>\*+|_+|~~)"
+    r"|(?P<run>\*+|_+|~~|(?<!=)==(?!=))"
     r"|(?P<paragraph>\n[ \t]*\n))"
 )
 
@@ -132,6 +135,8 @@ class _Inline:
             return self._closed(self._brackets.pop())
         elif kind == "footnote":
             return ""
+        elif kind == "entity":
+            return unescape(mark[0])
         elif kind == "tag":
             return " " if mark[0].startswith("<br") else ""
         elif kind == "paragraph":
@@ -158,7 +163,7 @@ class _Inline:
         run, (start, end) = mark[0], mark.span()
         before, after = self._text[start - 1 : start], self._text[end : end + 1]
         is_inside = before.isalnum() and after.isalnum()
-        if is_inside and (run[0] == "_" or before.isdigit() or after.isdigit()):
+        if is_inside and (run[0] in "_=" or before.isdigit() or after.isdigit()):
             return run
         if before and not before.isspace() and run in self._runs:
             self._parts[self._runs.pop(run)] = ""

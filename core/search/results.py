@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 
 from core.search import snippet_cutting
@@ -17,8 +16,6 @@ SNIPPET_CHARS = 280
 FRESH_DAYS = 30.0
 DAY_SECONDS = 86_400.0
 _FoldKey = str | tuple[str, str]
-# Headings are kept as Markdown; where a passage stands is shown as words.
-_ESCAPE = re.compile(r"\\([<>()\[\]*_`#])")
 
 
 @value_class
@@ -92,7 +89,7 @@ def build_result(
     for hit in first.hits:
         if chunk := texts.get(hit.chunk_id):
             snippet, ranges = snippet_cutting.snippet(plain_text(chunk.text), question, SNIPPET_CHARS)
-            headings = tuple(_ESCAPE.sub(r"\1", heading) for heading in chunk.headings)
+            headings = tuple(plain_text(heading) or heading for heading in chunk.headings)
             place, scores = (headings, chunk.level, chunk.types), (hit.score, hit.lexical, hit.semantic)
             passages.append(MatchedPassage(hit.chunk_id, *place, snippet, tuple(ranges), *scores))
     duplicates = tuple(pages[other.page.item_id].url for other in others)
