@@ -5,15 +5,70 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from core.settings import Settings
-from core.value_class import value_class
+
+ANY = "any"
+"""The type of a key that may have any."""
 
 
-@value_class
+class DeclaredKey:
+    """A key, or keys that are built alike from names."""
+
+    name: str
+
+    def __init__(self, spelling: str, type: str, life: str = "no expiry") -> None:
+        """`spelling`: with `<…>` for each name. `type`: as the TYPE command says it, in capitals, or `ANY`.
+
+        `life`: when the key expires, or what bounds it.
+        """
+        self.spelling = spelling
+        self.type = type
+        self.life = life
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def parts(self, keys: Keys) -> list[str]:
+        """Return what stands around the names, in this deployment."""
+        first, *others = re.split(r"<\w+>", self.spelling.replace("<registry>", keys.registry))
+        return [f"{keys.prefix}{first}", *others]
+
+
+class OneKey(DeclaredKey):
+    """A key that a deployment has once."""
+
+    def __get__(self, keys: Keys, owner: type) -> str:
+        """Return the key; it is kept in the instance, so that this is asked for once."""
+        key: str = keys.__dict__.setdefault(self.name, self.parts(keys)[0])
+        return key
+
+
+class KeyOf(DeclaredKey):
+    """A key for each name."""
+
+    def __get__(self, keys: Keys, owner: type) -> Callable[[str], str]:
+        """Return what builds the key of a name, kept as well."""
+        head, tail = self.parts(keys)
+        build: Callable[[str], str] = keys.__dict__.setdefault(self.name, lambda name: f"{head}{name}{tail}")
+        return build
+
+
+class KeyOfTwo(DeclaredKey):
+    """A key for each pair of names."""
+
+    def __get__(self, keys: Keys, owner: type) -> Callable[[str, str], str]:
+        """Return what builds the key of a pair."""
+        head, middle, tail = self.parts(keys)
+        return lambda first, second: f"{head}{first}{middle}{second}{tail}"
+
+
+@dataclass(frozen=True)
 class Keys:
-    """Builds keys for one deployment."""
+    """Builds the keys of one deployment."""
 
     prefix: str = ""
     registry: str = "ingest"
@@ -26,428 +81,217 @@ class Keys:
 
     # ── categories and feeds ──
 
-    @property
-    def categories(self) -> str:
-        """SET, no expiry: known categories."""
-        return f"{self.prefix}rss:categories"
-
-    def feeds(self, category: str) -> str:
-        """SET, no expiry: feed URLs of a category; anyone may SADD."""
-        return f"{self.prefix}rss:feeds:{category}"
-
-    def feeds_imported(self, origin: str) -> str:
-        """SET, no expiry: `<category> <url>` that this file added, so that its next import removes nothing else."""
-        return f"{self.prefix}rss:feeds_imported:{origin}"
-
-    def feed(self, fid: str) -> str:
-        """HASH, no expiry: one feed's health, schedule and validators."""
-        return f"{self.prefix}rss:feed:{fid}"
-
-    def feed_links(self, fid: str) -> str:
-        """SET, no expiry: clean links of the feed's last body, so that an unchanged poll can renew them."""
-        return f"{self.prefix}rss:feed_links:{fid}"
-
-    @property
-    def feeds_due(self) -> str:
-        """ZSET, no expiry: feed id by next poll (epoch seconds); 0 means now, inf means retired."""
-        return f"{self.prefix}rss:feeds_due"
-
-    @property
-    def feed_summaries(self) -> str:
-        """HASH, no expiry: by feed id `<status> <last new entry> <title>`, by which lists of feeds are filtered."""
-        return f"{self.prefix}rss:feed_summaries"
-
-    @property
-    def feeds_broken(self) -> str:
-        """ZSET, no expiry: ids of feeds whose last poll failed or retired them, by since when."""
-        return f"{self.prefix}rss:feeds_broken"
-
-    @property
-    def category_changes(self) -> str:
-        """HASH, no expiry: categories that were renamed or dropped, until late workers are done: name → JSON."""
-        return f"{self.prefix}rss:category_changes"
+    categories = OneKey("rss:categories", "SET")
+    """Known categories."""
+    feeds = KeyOf("rss:feeds:<category>", "SET")
+    """Feed URLs of a category; anyone may SADD."""
+    feeds_imported = KeyOf("rss:feeds_imported:<origin>", "SET")
+    """`<category> <url>` that this file added, so that its next import removes nothing else."""
+    feed = KeyOf("rss:feed:<fid>", "HASH")
+    """One feed's health, schedule and validators."""
+    feed_links = KeyOf("rss:feed_links:<fid>", "SET")
+    """Clean links of the feed's last body, so that an unchanged poll can renew them."""
+    feeds_due = OneKey("rss:feeds_due", "ZSET")
+    """Feed id by next poll (epoch seconds); 0 means now, inf means retired."""
+    feed_summaries = OneKey("rss:feed_summaries", "HASH")
+    """By feed id `<status> <last new entry> <title>`, by which lists of feeds are filtered."""
+    feeds_broken = OneKey("rss:feeds_broken", "ZSET")
+    """Ids of feeds whose last poll failed or retired them, by since when."""
+    category_changes = OneKey("rss:category_changes", "HASH")
+    """Categories that were renamed or dropped, until late workers are done: name → JSON."""
 
     # ── links ──
 
-    def category_links(self, category: str) -> str:
-        """SET, LINK_TTL_SECONDS: clean URLs; anyone may SADD."""
-        return f"{self.prefix}rss:category_links:{category}"
-
-    def category_links_seen(self, category: str) -> str:
-        """ZSET, LINK_TTL_SECONDS: last sighting per URL."""
-        return f"{self.prefix}rss:category_links_seen:{category}"
+    category_links = KeyOf("rss:category_links:<category>", "SET", "LINK_TTL_SECONDS")
+    """Clean URLs; anyone may SADD."""
+    category_links_seen = KeyOf("rss:category_links_seen:<category>", "ZSET", "LINK_TTL_SECONDS")
+    """Last sighting per URL."""
 
     # ── canonical articles ──
 
-    @property
-    def attempted(self) -> str:
-        """SET, ATTEMPTED_TTL_SECONDS: uids the canonical fetcher does not try again."""
-        return f"{self.prefix}rss:canonical_attempted"
-
-    @property
-    def attempted_at(self) -> str:
-        """ZSET, ATTEMPTED_TTL_SECONDS: uid by last sighting (success) or attempt (failure)."""
-        return f"{self.prefix}rss:canonical_attempted_at"
-
-    def article(self, uid: str) -> str:
-        """HASH, ARTICLE_TTL_SECONDS: the canonical article."""
-        return f"{self.prefix}rss:article_canonical:{uid}"
-
-    def articles_by_category(self, category: str) -> str:
-        """SET, ARTICLE_TTL_SECONDS: uids of a category."""
-        return f"{self.prefix}rss:articles_by_category:{category}"
-
-    def alias(self, uid: str) -> str:
-        """STRING, as the article: uid of the article that is the same page under another URL."""
-        return f"{self.prefix}rss:alias:{uid}"
-
-    def entry(self, uid: str) -> str:
-        """HASH, LINK_TTL_SECONDS: a feed's title, author, date and text of a link; deleted once stored."""
-        return f"{self.prefix}rss:entry:{uid}"
-
-    def content(self, content_hash: str) -> str:
-        """STRING, as the article: uid of the first article with this text."""
-        return f"{self.prefix}rss:content:{content_hash}"
-
-    def duplicates(self, uid: str) -> str:
-        """SET, as the article: uids of later articles with the same text; some may be gone."""
-        return f"{self.prefix}rss:duplicates:{uid}"
-
-    @property
-    def article_index(self) -> str:
-        """ZSET, no expiry: uid by first fetched_ts; pruned when the article is gone."""
-        return f"{self.prefix}rss:article_canonical_index"
-
-    @property
-    def retry(self) -> str:
-        """ZSET, no expiry: uids of transient failures by when to try again."""
-        return f"{self.prefix}rss:canonical_retry"
-
-    @property
-    def failures(self) -> str:
-        """ZSET, ATTEMPTED_TTL_SECONDS: `<uid>:<CODE>` by time; removed on success."""
-        return f"{self.prefix}rss:canonical_failures"
-
-    def failure(self, uid: str) -> str:
-        """HASH, ATTEMPTED_TTL_SECONDS: url, category, feed, code, detail, http_status, tries, first_ts, last_ts."""
-        return f"{self.prefix}rss:failure:{uid}"
-
-    @property
-    def canonical_stats(self) -> str:
-        """HASH, no expiry: the canonical fetcher's counters since the beginning; each link once per run."""
-        return f"{self.prefix}rss:canonical_stats"
-
-    @property
-    def canonical_last_run(self) -> str:
-        """HASH, no expiry: the same for the last run."""
-        return f"{self.prefix}rss:canonical_stats:last_run"
-
-    @property
-    def canonical_scan(self) -> str:
-        """HASH, no expiry: how far the last whole run of the canonical fetcher has looked for new links."""
-        return f"{self.prefix}rss:canonical_scan"
-
-    @property
-    def prune_cursors(self) -> str:
-        """HASH, no expiry: cursors of the cleanup that goes a batch further in each run."""
-        return f"{self.prefix}rss:canonical_prune"
+    attempted = OneKey("rss:canonical_attempted", "SET", "ATTEMPTED_TTL_SECONDS")
+    """Uids the canonical fetcher does not try again."""
+    attempted_at = OneKey("rss:canonical_attempted_at", "ZSET", "ATTEMPTED_TTL_SECONDS")
+    """Uid by last sighting (success) or attempt (failure)."""
+    article = KeyOf("rss:article_canonical:<uid>", "HASH", "ARTICLE_TTL_SECONDS")
+    """The canonical article."""
+    articles_by_category = KeyOf("rss:articles_by_category:<category>", "SET", "ARTICLE_TTL_SECONDS")
+    """Uids of a category."""
+    alias = KeyOf("rss:alias:<uid>", "STRING", "as the article")
+    """Uid of the article that is the same page under another URL."""
+    entry = KeyOf("rss:entry:<uid>", "HASH", "LINK_TTL_SECONDS")
+    """A feed's title, author, date and text of a link; deleted once stored."""
+    content = KeyOf("rss:content:<content_hash>", "STRING", "as the article")
+    """Uid of the first article with this text."""
+    duplicates = KeyOf("rss:duplicates:<uid>", "SET", "as the article")
+    """Uids of later articles with the same text; some may be gone."""
+    article_index = OneKey("rss:article_canonical_index", "ZSET")
+    """Uid by first fetched_ts; pruned when the article is gone."""
+    retry = OneKey("rss:canonical_retry", "ZSET")
+    """Uids of transient failures by when to try again."""
+    failures = OneKey("rss:canonical_failures", "ZSET", "ATTEMPTED_TTL_SECONDS")
+    """`<uid>:<CODE>` by time; removed on success."""
+    failure = KeyOf("rss:failure:<uid>", "HASH", "ATTEMPTED_TTL_SECONDS")
+    """Url, category, feed, code, detail, http_status, tries, first_ts, last_ts."""
+    canonical_stats = OneKey("rss:canonical_stats", "HASH")
+    """The canonical fetcher's counters since the beginning; each link once per run."""
+    canonical_last_run = OneKey("rss:canonical_stats:last_run", "HASH")
+    """The same for the last run."""
+    canonical_scan = OneKey("rss:canonical_scan", "HASH")
+    """How far the last whole run of the canonical fetcher has looked for new links."""
+    prune_cursors = OneKey("rss:canonical_prune", "HASH")
+    """Cursors of the cleanup that goes a batch further in each run."""
 
     # ── the registry ──
 
-    def item(self, item_id: str) -> str:
-        """HASH, no expiry: the registry record; that of an article is removed 30 d after its end."""
-        return f"{self.prefix}{self.registry}:item:{item_id}"
-
-    def partition(self, name: str) -> str:
-        """SET, no expiry: item ids of a host or scheme (PartitionKey)."""
-        return f"{self.prefix}{self.registry}:partition:{name}"
-
-    def status(self, name: str) -> str:
-        """SET, no expiry: item ids by status."""
-        return f"{self.prefix}{self.registry}:status:{name}"
-
-    def links(self, item_id: str) -> str:
-        """SET, no expiry: a page's outlinks, because a 304 has no body; only of sources that follow links."""
-        return f"{self.prefix}{self.registry}:links:{item_id}"
-
-    def images(self, item_id: str) -> str:
-        """SET, no expiry: item ids of a page's images."""
-        return f"{self.prefix}{self.registry}:images:{item_id}"
-
-    def snapshot(self, item_id: str) -> str:
-        """HASH, SNAPSHOT_DAYS: a page as it was served (zlib, base64), so that a newer extractor can read it again."""
-        return f"{self.prefix}{self.registry}:snapshot:{item_id}"
-
-    def versions(self, item_id: str) -> str:
-        """LIST, no expiry: the versions of a text before the present one, newest first, as JSON; deleted with it."""
-        return f"{self.prefix}{self.registry}:versions:{item_id}"
-
-    def version_texts(self, item_id: str) -> str:
-        """LIST, SNAPSHOT_DAYS: texts of these versions: `<content hash> <text>` (zlib, base64)."""
-        return f"{self.prefix}{self.registry}:version_texts:{item_id}"
-
-    def trust(self, host: str) -> str:
-        """HASH, no expiry: until when a host's 304 is not believed."""
-        return f"{self.prefix}{self.registry}:trust:{host}"
-
-    @property
-    def untrusted(self) -> str:
-        """ZSET, no expiry: hosts that answered 304 for a changed page, by when they are believed; the last 1,000."""
-        return f"{self.prefix}{self.registry}:untrusted"
-
-    @property
-    def refresh_stats(self) -> str:
-        """HASH, no expiry: counters of all refreshes since the beginning."""
-        return f"{self.prefix}{self.registry}:refresh_stats"
-
-    def document(self, item_id: str) -> str:
-        """HASH, no expiry: the text of a page or file, also of an article whose page a site lists; deleted with it."""
-        return f"{self.prefix}index:doc:{item_id}"
-
-    def chunks(self, item_id: str) -> str:
-        """ZSET, no expiry: a page's chunks by their order, which search answers from; deleted with the page."""
-        return f"{self.prefix}index:chunks:{item_id}"
-
-    def chunk(self, chunk_id: str) -> str:
-        """HASH, an hour until it is live: a chunk's text, headings, level, types, hash, space, created_at."""
-        return f"{self.prefix}index:chunk:{chunk_id}"
-
-    def aliases(self, name: str) -> str:
-        """SET, as the article or page: other URLs of an article (by its uid) or of a page (by its item id)."""
-        return f"{self.prefix}index:aliases:{name}"
-
-    def vector(self, chunk_id: str) -> str:
-        """STRING, as the chunk: its vector, float32 bytes."""
-        return f"{self.prefix}index:vector:{chunk_id}"
-
-    def embed_cache(self, space: str, text_hash: str) -> str:
-        """STRING, 30 d: a vector of a text that was just written or removed, or of a space that is being built."""
-        return f"{self.prefix}embed:cache:{space}:{text_hash}"
-
-    @property
-    def embed_due(self) -> str:
-        """ZSET, no expiry: items whose text search does not have yet, by when it changed."""
-        return f"{self.prefix}embed:due"
-
-    @property
-    def embed_away(self) -> str:
-        """STRING, until the embedder is back: why nothing is embedded now."""
-        return f"{self.prefix}embed:away"
-
-    @property
-    def embed_stats(self) -> str:
-        """HASH, no expiry: how many chunks search has (`chunks`); `pages` and `written` since the beginning."""
-        return f"{self.prefix}embed:stats"
+    item = KeyOf("<registry>:item:<item_id>", "HASH")
+    """The registry record; that of an article is removed 30 d after its end."""
+    partition = KeyOf("<registry>:partition:<name>", "SET")
+    """Item ids of a host or scheme (PartitionKey)."""
+    status = KeyOf("<registry>:status:<name>", "SET")
+    """Item ids by status."""
+    links = KeyOf("<registry>:links:<item_id>", "SET")
+    """A page's outlinks, because a 304 has no body; only of sources that follow links."""
+    images = KeyOf("<registry>:images:<item_id>", "SET")
+    """Item ids of a page's images."""
+    snapshot = KeyOf("<registry>:snapshot:<item_id>", "HASH", "SNAPSHOT_DAYS")
+    """A page as it was served (zlib, base64), so that a newer extractor can read it again."""
+    versions = KeyOf("<registry>:versions:<item_id>", "LIST")
+    """The versions of a text before the present one, newest first, as JSON; deleted with it."""
+    version_texts = KeyOf("<registry>:version_texts:<item_id>", "LIST", "SNAPSHOT_DAYS")
+    """Texts of these versions: `<content hash> <text>` (zlib, base64)."""
+    trust = KeyOf("<registry>:trust:<host>", "HASH")
+    """Until when a host's 304 is not believed."""
+    untrusted = OneKey("<registry>:untrusted", "ZSET")
+    """Hosts that answered 304 for a changed page, by when they are believed; the last 1,000."""
+    refresh_stats = OneKey("<registry>:refresh_stats", "HASH")
+    """Counters of all refreshes since the beginning."""
+    document = KeyOf("index:doc:<item_id>", "HASH")
+    """The text of a page or file, also of an article whose page a site lists; deleted with it."""
+    chunks = KeyOf("index:chunks:<item_id>", "ZSET")
+    """A page's chunks by their order, which search answers from; deleted with the page."""
+    chunk = KeyOf("index:chunk:<chunk_id>", "HASH", "an hour until it is live")
+    """A chunk's text, headings, level, types, hash, space, created_at."""
+    aliases = KeyOf("index:aliases:<name>", "SET", "as the article or page")
+    """Other URLs of an article (by its uid) or of a page (by its item id)."""
+    vector = KeyOf("index:vector:<chunk_id>", "STRING", "as the chunk")
+    """Its vector, float32 bytes."""
+    embed_cache = KeyOfTwo("embed:cache:<space>:<text_hash>", "STRING", "30 d")
+    """A vector of a text that was just written or removed, or of a space that is being built."""
+    embed_due = OneKey("embed:due", "ZSET")
+    """Items whose text search does not have yet, by when it changed."""
+    embed_away = OneKey("embed:away", "STRING", "until the embedder is back")
+    """Why nothing is embedded now."""
+    embed_stats = OneKey("embed:stats", "HASH")
+    """How many chunks search has (`chunks`); `pages` and `written` since the beginning."""
 
     # ── sources, domains, runs ──
 
-    @property
-    def sources(self) -> str:
-        """SET, no expiry: ids of all sources of domains; `rss` and `urls` are always there."""
-        return f"{self.prefix}sources"
-
-    @property
-    def sources_due(self) -> str:
-        """ZSET, no expiry: source id by its next listing."""
-        return f"{self.prefix}sources:due"
-
-    def source(self, source: str) -> str:
-        """HASH, no expiry: a source's configuration, its last listing, its notes."""
-        return f"{self.prefix}source:{source}"
-
-    def seen(self, source: str) -> str:
-        """ZSET, no expiry: items of a source by when they were last listed or linked."""
-        return f"{self.prefix}source:{source}:seen"
-
-    def listed(self, source: str) -> str:
-        """SET, no expiry: pages that a sitemap of the source lists; they are kept without a link."""
-        return f"{self.prefix}source:{source}:listed"
-
-    def refused(self, source: str) -> str:
-        """HASH, no expiry: URLs that a source found and does not take, with the reason; the last thousand."""
-        return f"{self.prefix}source:{source}:refused"
-
-    def lost(self, source: str) -> str:
-        """ZSET, a day: items a source has lost, by when; too many in a day stop it."""
-        return f"{self.prefix}source:{source}:lost"
-
-    @property
-    def domains(self) -> str:
-        """SET, no expiry: ids of all domains (knowledge bases)."""
-        return f"{self.prefix}kbs"
-
-    def domain(self, domain: str) -> str:
-        """HASH, no expiry: a domain's name, its configuration as JSON, its sources."""
-        return f"{self.prefix}kb:{domain}"
-
-    @property
-    def runs(self) -> str:
-        """ZSET, no expiry: the last thousand runs by their start."""
-        return f"{self.prefix}runs"
-
-    def runs_of_kind(self, kind: str) -> str:
-        """ZSET, no expiry: the last hundred runs of a kind by their start."""
-        return f"{self.prefix}runs:kind:{kind}"
-
-    @property
-    def runs_open(self) -> str:
-        """HASH, no expiry: id of the run that has not ended, by what it works on: `source:<sid>`, `domain:<id>`, …"""
-        return f"{self.prefix}runs:open"
-
-    @property
-    def runs_paused(self) -> str:
-        """HASH, no expiry: what is paused (`source:<sid>`, `domain:<id>`, `ingest`) and since when."""
-        return f"{self.prefix}runs:paused"
-
-    @property
-    def runs_cancelled(self) -> str:
-        """HASH, no expiry: the cancelled run, by what it worked on; no job is sent for that until its next run."""
-        return f"{self.prefix}runs:cancelled"
-
-    def run(self, run_id: str) -> str:
-        """HASH, 30 d: a run's kind, status, progress, counts; `control` is the flag that pauses or cancels it."""
-        return f"{self.prefix}run:{run_id}"
-
-    def run_log(self, run_id: str) -> str:
-        """LIST, 30 d: the last 200 lines that a run logged."""
-        return f"{self.prefix}run:{run_id}:log"
-
-    def run_failed(self, run_id: str) -> str:
-        """HASH, 30 d: items that failed in a run, with the reason."""
-        return f"{self.prefix}run:{run_id}:failed"
-
-    def run_items(self, run_id: str) -> str:
-        """ZSET, 30 d: what is left of a reindex, by when it was asked for, or of an embedding, by when it changed."""
-        return f"{self.prefix}run:{run_id}:items"
-
-    def run_workers(self, run_id: str) -> str:
-        """HASH, 30 d: workers of a run with their heartbeat and how many items they have in flight."""
-        return f"{self.prefix}run:{run_id}:workers"
-
-    def kb_state(self, domain: str) -> str:
-        """HASH, no expiry: the unified state of a domain (knowledge base): job, crawl, processing, metrics."""
-        return f"{self.prefix}kb:{domain}:state"
-
-    def refs(self, source: str) -> str:
-        """ZSET, no expiry: items of a source by depth; feeds are the source `rss`."""
-        return f"{self.prefix}source:{source}:refs"
-
-    def due(self, source: str) -> str:
-        """ZSET, no expiry: items of a source by next check."""
-        return f"{self.prefix}source:{source}:due"
-
-    @property
-    def events(self) -> str:
-        """STREAM, capped: events such as article.stored and item.gone."""
-        return f"{self.prefix}freshet:events"
+    sources = OneKey("sources", "SET")
+    """Ids of all sources of domains; `rss` and `urls` are always there."""
+    sources_due = OneKey("sources:due", "ZSET")
+    """Source id by its next listing."""
+    source = KeyOf("source:<source>", "HASH")
+    """A source's configuration, its last listing, its notes."""
+    seen = KeyOf("source:<source>:seen", "ZSET")
+    """Items of a source by when they were last listed or linked."""
+    listed = KeyOf("source:<source>:listed", "SET")
+    """Pages that a sitemap of the source lists; they are kept without a link."""
+    refused = KeyOf("source:<source>:refused", "HASH")
+    """URLs that a source found and does not take, with the reason; the last thousand."""
+    lost = KeyOf("source:<source>:lost", "ZSET", "a day")
+    """Items a source has lost, by when; too many in a day stop it."""
+    domains = OneKey("kbs", "SET")
+    """Ids of all domains (knowledge bases)."""
+    domain = KeyOf("kb:<domain>", "HASH")
+    """A domain's name, its configuration as JSON, its sources."""
+    runs = OneKey("runs", "ZSET")
+    """The last thousand runs by their start."""
+    runs_of_kind = KeyOf("runs:kind:<kind>", "ZSET")
+    """The last hundred runs of a kind by their start."""
+    runs_open = OneKey("runs:open", "HASH")
+    """Id of the run that has not ended, by what it works on: `source:<sid>`, `domain:<id>`, …"""
+    runs_paused = OneKey("runs:paused", "HASH")
+    """What is paused (`source:<sid>`, `domain:<id>`, `ingest`) and since when."""
+    runs_cancelled = OneKey("runs:cancelled", "HASH")
+    """The cancelled run, by what it worked on; no job is sent for that until its next run."""
+    run = KeyOf("run:<run_id>", "HASH", "30 d")
+    """A run's kind, status, progress, counts; `control` is the flag that pauses or cancels it."""
+    run_log = KeyOf("run:<run_id>:log", "LIST", "30 d")
+    """The last 200 lines that a run logged."""
+    run_failed = KeyOf("run:<run_id>:failed", "HASH", "30 d")
+    """Items that failed in a run, with the reason."""
+    run_items = KeyOf("run:<run_id>:items", "ZSET", "30 d")
+    """What is left of a reindex, by when it was asked for, or of an embedding, by when it changed."""
+    run_workers = KeyOf("run:<run_id>:workers", "HASH", "30 d")
+    """Workers of a run with their heartbeat and how many items they have in flight."""
+    kb_state = KeyOf("kb:<domain>:state", "HASH")
+    """The unified state of a domain (knowledge base): job, crawl, processing, metrics."""
+    refs = KeyOf("source:<source>:refs", "ZSET")
+    """Items of a source by depth; feeds are the source `rss`."""
+    due = KeyOf("source:<source>:due", "ZSET")
+    """Items of a source by next check."""
+    events = OneKey("freshet:events", "STREAM", "capped")
+    """Events such as article.stored and item.gone."""
 
     # ── webhooks ──
 
-    @property
-    def webhooks(self) -> str:
-        """ZSET, no expiry: ids of all webhooks by when they were last changed."""
-        return f"{self.prefix}webhooks"
+    webhooks = OneKey("webhooks", "ZSET")
+    """Ids of all webhooks by when they were last changed."""
+    webhook = KeyOf("webhook:<webhook_id>", "HASH")
+    """A webhook's URL, filter, secret, and how far its deliveries have come."""
+    webhook_pending = KeyOf("webhook:<webhook_id>:pending", "STREAM")
+    """Messages that wait to be delivered, in order; deleted one by one."""
+    webhook_replay = KeyOf("webhook:<webhook_id>:replay", "STREAM")
+    """Messages that are delivered once more, before those that wait."""
+    webhook_dead = KeyOf("webhook:<webhook_id>:dead", "STREAM", "capped")
+    """Messages that were given up after their last attempt, with the reason."""
 
-    def webhook(self, webhook_id: str) -> str:
-        """HASH, no expiry: a webhook's URL, filter, secret, and how far its deliveries have come."""
-        return f"{self.prefix}webhook:{webhook_id}"
+    # ── counters, leases, versions ──
 
-    def webhook_pending(self, webhook_id: str) -> str:
-        """STREAM, no expiry: messages that wait to be delivered, in order; deleted one by one."""
-        return f"{self.prefix}webhook:{webhook_id}:pending"
+    ingest_stats = OneKey("rss:ingest_stats", "HASH")
+    """The ingestor's counters since the beginning."""
+    ingest_last_run = OneKey("rss:ingest_stats:last_run", "HASH")
+    """The ingestor's last cycle."""
+    lease = KeyOf("<registry>:lease:<item>", "STRING", "lease")
+    """Token of the worker that visits it."""
+    crashes = KeyOf("<registry>:crashes:<item>", "STRING", "3 d")
+    """How many workers leased this item and did not finish; deleted with the next commit."""
+    done = KeyOf("<registry>:done:<token>", "STRING", "a minute")
+    """The result of a commit, so that a resend after a lost reply gets the same."""
+    version = OneKey("freshet:version", "HASH")
+    """Schema and normaliser versions of this store."""
+    processes = OneKey("freshet:processes", "ZSET")
+    """`<name>@<host>:<pid>` of running processes by their last heartbeat; a day is kept."""
+    history = OneKey("freshet:history", "STREAM", "the last 2 d")
+    """One entry a minute of what the overview shows over time; its id is the minute."""
+    quarantine = OneKey("freshet:quarantine", "ZSET", "30 d")
+    """Names of keys that hold quarantined data, by when."""
+    quarantined = KeyOf("freshet:quarantine:<name>", ANY, "30 d")
+    """A key of another type as it was, or a HASH of damaged fields; `<milliseconds>:<key>`."""
 
-    def webhook_replay(self, webhook_id: str) -> str:
-        """STREAM, no expiry: messages that are delivered once more, before those that wait."""
-        return f"{self.prefix}webhook:{webhook_id}:replay"
+    # ── politeness, shared by every process ──
 
-    def webhook_dead(self, webhook_id: str) -> str:
-        """STREAM, capped: messages that were given up after their last attempt, with the reason."""
-        return f"{self.prefix}webhook:{webhook_id}:dead"
+    gate = KeyOf("fetch:gate:<domain>", "HASH", "a day at most")
+    """When the next request to a registrable domain (or `host:<host>`) may start, and why."""
+    gate_line = KeyOf("fetch:line:<domain>", "ZSET", "minutes")
+    """Requests that wait for their turn at this domain, by when it is."""
+    gate_busy = KeyOf("fetch:busy:<domain>", "ZSET", "minutes")
+    """Requests under way to this domain, by when they count as lost."""
+    gates_waiting = OneKey("fetch:waiting", "ZSET", "a day")
+    """Gates at which requests wait, or that a server closed, by when that ends; older ones go."""
+    paces = OneKey("fetch:pace", "HASH")
+    """Gaps, limits and intervals that people set: `<host|feed|source> <name> <who>` → JSON."""
+    robots = KeyOf("fetch:robots:<origin>", "HASH", "24 h")
+    """robots.txt of an origin as last fetched."""
+    robots_unreadable = OneKey("fetch:robots_unreadable", "ZSET", "ten minutes")
+    """Origins whose robots.txt cannot be read, by when it is asked for again; older ones go."""
 
-    # ── runs, leases, versions ──
-
-    @property
-    def ingest_stats(self) -> str:
-        """HASH, no expiry: the ingestor's counters since the beginning."""
-        return f"{self.prefix}rss:ingest_stats"
-
-    @property
-    def ingest_last_run(self) -> str:
-        """HASH, no expiry: the ingestor's last cycle."""
-        return f"{self.prefix}rss:ingest_stats:last_run"
-
-    def lease(self, item: str) -> str:
-        """STRING, lease: token of the worker that visits it."""
-        return f"{self.prefix}{self.registry}:lease:{item}"
-
-    def crashes(self, item: str) -> str:
-        """STRING, 3 d: how many workers leased this item and did not finish; deleted with the next commit."""
-        return f"{self.prefix}{self.registry}:crashes:{item}"
-
-    def done(self, token: str) -> str:
-        """STRING, a minute: the result of a commit, so that a resend after a lost reply gets the same."""
-        return f"{self.prefix}{self.registry}:done:{token}"
+    # ── what follows from a key ──
 
     def crashes_of(self, lease_key: str) -> str:
         """The crash counter that belongs to a lease."""
         return self.crashes(lease_key.removeprefix(self.lease("")))
-
-    @property
-    def version(self) -> str:
-        """HASH, no expiry: schema and normaliser versions of this store."""
-        return f"{self.prefix}freshet:version"
-
-    @property
-    def processes(self) -> str:
-        """ZSET, no expiry: `<name>@<host>:<pid>` of running processes by their last heartbeat; a day is kept."""
-        return f"{self.prefix}freshet:processes"
-
-    @property
-    def history(self) -> str:
-        """STREAM, the last 2 d: one entry a minute of what the overview shows over time; its id is the minute."""
-        return f"{self.prefix}freshet:history"
-
-    @property
-    def quarantine(self) -> str:
-        """ZSET, 30 d: names of keys that hold quarantined data, by when."""
-        return f"{self.prefix}freshet:quarantine"
-
-    def quarantined(self, name: str) -> str:
-        """Any type, 30 d: a key of another type as it was, or a HASH of damaged fields; `<milliseconds>:<key>`."""
-        return f"{self.prefix}freshet:quarantine:{name}"
-
-    # ── politeness, shared by every process ──
-
-    def gate(self, domain: str) -> str:
-        """HASH, a day at most: when the next request to a registrable domain (or `host:<host>`) may start, and why."""
-        return f"{self.prefix}fetch:gate:{domain}"
-
-    def gate_line(self, domain: str) -> str:
-        """ZSET, minutes: requests that wait for their turn at this domain, by when it is."""
-        return f"{self.prefix}fetch:line:{domain}"
-
-    def gate_busy(self, domain: str) -> str:
-        """ZSET, minutes: requests under way to this domain, by when they count as lost."""
-        return f"{self.prefix}fetch:busy:{domain}"
-
-    @property
-    def gates_waiting(self) -> str:
-        """ZSET, a day: gates at which requests wait, or that a server closed, by when that ends; older ones go."""
-        return f"{self.prefix}fetch:waiting"
-
-    @property
-    def paces(self) -> str:
-        """HASH, no expiry: gaps, limits and intervals that people set: `<host|feed|source> <name> <who>` → JSON."""
-        return f"{self.prefix}fetch:pace"
-
-    def robots(self, origin: str) -> str:
-        """HASH, 24 h: robots.txt of an origin as last fetched."""
-        return f"{self.prefix}fetch:robots:{origin}"
-
-    @property
-    def robots_unreadable(self) -> str:
-        """ZSET, ten minutes: origins whose robots.txt cannot be read, by when it is asked for again; older ones go."""
-        return f"{self.prefix}fetch:robots_unreadable"
 
     # ── families, for SCAN ──
 
@@ -473,3 +317,7 @@ class Keys:
 def _escaped(beginning: str) -> str:
     """Return the text with glob characters escaped: `{a}:` is fine as a prefix, `[a]` is not."""
     return "".join(f"\\{letter}" if letter in "*?[]\\^" else letter for letter in beginning)
+
+
+DECLARED = tuple(one for one in vars(Keys).values() if isinstance(one, DeclaredKey))
+"""Every key, for those who look at all of them."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from core.keys import Keys
+from core.keys import DECLARED, Keys
 from core.secret_text import SecretStr
 from core.settings import ROOT, Settings
 from scripts.command_names import COMMANDS
@@ -29,27 +28,12 @@ def rows(page: str) -> Iterator[list[str]]:
 # ── keys ──
 
 
-def key_builders() -> Iterator[tuple[str, str]]:
-    """Every key that core/keys.py builds, with its parameters as `<>`, and the type that its docstring begins with."""
-    keys = Keys()
-    for name, member in inspect.getmembers(Keys):
-        docstring = inspect.getdoc(member) or ""
-        kind = re.match(r"(Any type|[A-Z]+)\b", docstring)
-        if name.startswith("_") or not kind or kind[1] not in (*TYPES, "Any type"):
-            continue
-        if isinstance(member, property):
-            yield getattr(keys, name), kind[1].replace("Any type", "any")
-        else:
-            parameters = list(inspect.signature(member).parameters)[1:]
-            yield member(keys, *("<>" for _ in parameters)), kind[1].replace("Any type", "any")
-
-
 def test_every_key_is_documented() -> None:
     """docs/keys.md has one row for each key that core/keys.py builds, with the same type, and no other."""
     documented = {
         re.sub(r"<[^>]*>", "<>", cells[0].strip("`")): cells[1] for cells in rows("keys.md") if cells[0] != "`rq:*`"
     }
-    built = dict(key_builders())
+    built = {"<>".join(one.parts(Keys())): one.type for one in DECLARED}
 
     assert len(built) > 50
     assert documented == built

@@ -1,18 +1,12 @@
-"""Find the family of a key and the type it must have, read from the docstrings of `Keys`."""
+"""Find the family of a key and the type it must have, as `Keys` declares it."""
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Iterator
 from functools import cache
 
-from core.keys import Keys
+from core.keys import ANY, DECLARED, Keys, OneKey
 from core.value_class import value_class
-
-_MARK = "\n"
-_TYPE = re.compile(r"(SET|ZSET|HASH|LIST|STRING|STREAM|Any type)\b")
-ANY = "any"
 
 
 @value_class
@@ -20,7 +14,7 @@ class KeyFamily:
     """Keys that are built alike."""
 
     name: str
-    """The method or property of `Keys`."""
+    """Of the attribute of `Keys`."""
     type: str
     """As the TYPE command says it, or `ANY`."""
     head: str
@@ -42,8 +36,11 @@ class KeyFamilies:
     """All families of one deployment."""
 
     def __init__(self, keys: Keys) -> None:
-        families = [_family(keys, name, member) for name, member in vars(Keys).items()]
-        self._all = sorted(filter(None, families), key=lambda one: -len(one.tail))
+        self._all: list[KeyFamily] = []
+        for key in DECLARED:
+            head, *others = key.parts(keys)
+            self._all.append(KeyFamily(key.name, key.type.lower(), head, "".join(others[-1:]), isinstance(key, OneKey)))
+        self._all.sort(key=lambda one: -len(one.tail))
         self._by_name = {one.name: one for one in self._all}
         self._one_key = {one.head: one for one in self._all if one.is_one_key}
         self._by_head: dict[str, list[KeyFamily]] = {}
@@ -83,19 +80,5 @@ class KeyFamilies:
 
 @cache
 def key_families(keys: Keys) -> KeyFamilies:
-    """Return all families of a deployment, made once: reading a hundred signatures takes longer than most commands."""
+    """Return all families of a deployment, made once."""
     return KeyFamilies(keys)
-
-
-def _family(keys: Keys, name: str, member: object) -> KeyFamily | None:
-    is_one_key = isinstance(member, property)
-    described = _TYPE.match(inspect.getdoc(member) or "")
-    if described is None or name.startswith("_"):
-        return None
-    kind = ANY if described[1] == "Any type" else described[1].lower()
-    if is_one_key:
-        return KeyFamily(name, kind, getattr(keys, name), is_one_key=True)
-    build = getattr(keys, name)
-    built = build(*[_MARK] * len(inspect.signature(build).parameters))
-    head, _, rest = built.partition(_MARK)
-    return KeyFamily(name, kind, head, rest.rpartition(_MARK)[2])

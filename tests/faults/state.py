@@ -1,13 +1,12 @@
 """What a store holds, in a form that two runs can be compared by, and what must be true of it at any time.
 
 `look` reads the whole store; `dump` masks what no two runs share (times, tokens); `problems` says in sentences what is
-wrong. The declared type and life of every key are read from the docstrings of `core/keys.py`, so a new key is checked
+wrong. The type and life of every key are those that `core/keys.py` declares, so a new key is checked
 as soon as it is declared.
 """
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 from collections import Counter
@@ -19,7 +18,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from core import ids
-from core.keys import Keys
+from core.keys import ANY, DECLARED, Keys
 from core.store.connect import Client
 
 HOUR = 3_600
@@ -67,13 +66,13 @@ ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 # ── families ────────────────────────────────────────────────────────────────────────────────────
 
 
-WITH_OR_WITHOUT_END = {"", "as the article or page", "an hour until it is live", "as the chunk"}
+WITH_OR_WITHOUT_END = {"as the article or page", "an hour until it is live", "as the chunk"}
 """Declared lives of keys of which some expire and some do not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One kind of key, as `core/keys.py` declares it. An empty life: it depends, so either is right."""
+    """One kind of key, as `core/keys.py` declares it."""
 
     name: str
     pattern: re.Pattern[str]
@@ -90,24 +89,17 @@ class Family:
 
 
 def families(keys: Keys) -> list[Family]:
-    """Every key of `core/keys.py`, from its docstring: `SET, LINK_TTL_SECONDS: clean URLs`."""
-    found = []
-    for name, member in inspect.getmembers(Keys):
-        declared = re.match(r"(SET|ZSET|HASH|STRING|STREAM|LIST)(?:, ([^:]+))?: ", inspect.getdoc(member) or "")
-        if declared:
-            spelt = getattr(keys, name) if isinstance(member, property) else _spelt(getattr(keys, name))
-            pattern = re.escape(spelt).replace("PLACEHOLDER", ".+")
-            found.append(Family(name, re.compile(f"^{pattern}$", re.S), declared[1].lower(), declared[2] or ""))
-    return found
-
-
-def _spelt(build: Any) -> str:
-    return str(build(*["PLACEHOLDER"] * len(inspect.signature(build).parameters)))
+    """Every key of `core/keys.py`."""
+    return [
+        Family(key.name, re.compile(".+".join(map(re.escape, key.parts(keys))), re.S), key.type.lower(), key.life)
+        for key in DECLARED
+        if key.type != ANY
+    ]
 
 
 def family_of(key: str, known: Collection[Family]) -> Family | None:
     """The family with the longest spelling that fits."""
-    fitting = [family for family in known if family.pattern.match(key)]
+    fitting = [family for family in known if family.pattern.fullmatch(key)]
     return max(fitting, key=lambda family: len(family.pattern.pattern), default=None)
 
 
