@@ -11,7 +11,7 @@ from core.runs.run import COUNTERS
 from core.runtime.terminal import echo
 from core.sources.io.domain_crawl import SourceResult
 from core.sources.io.domain_steps import StepResult
-from core.sources.io.dry_run import DryRunReport
+from core.sources.io.dry_run_report import DryRunReport
 from scripts.command_names import as_typed
 from scripts.domain_report import message_of
 from scripts.run_rows import COUNTER_HEAD

@@ -70,7 +70,7 @@ async def test_preview_says_what_a_download_then_does(copies: SharePointCopies, 
     found = await look(copies)
 
     assert everything(copies) == before
-    changes = {(str(one.change), one.server_relative_url.rpartition("/")[2]) for one in found.changes}
+    changes = {(str(change), url.rpartition("/")[2]) for change, url in found.changes}
     assert changes == {("CHANGED", "a.txt"), ("REMOVED", "b.txt"), ("ADDED", "d.md")}
     assert found.bytes_to_download == len(b"other") + len(b"new")
     done = (await copies.download()).download

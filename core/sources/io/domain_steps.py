@@ -22,7 +22,8 @@ from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.crawl import CrawlMode
 from core.sources.io.domain_file_sync import DomainFileSync
 from core.sources.io.domain_store import DomainStore
-from core.sources.io.dry_run import DryRunReport, dry_run_source
+from core.sources.io.dry_run import dry_run_source
+from core.sources.io.dry_run_report import DryRunReport
 from core.sources.io.source_selection import select_sources, with_steps
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.store import connect

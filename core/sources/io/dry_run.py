@@ -8,7 +8,7 @@ links of unread pages lead to are not known before those are read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import cast
 
 from core.models import FetchRequest, FetchResult, ListingEnd, Ref
@@ -18,77 +18,12 @@ from core.registry.io.registrar import item_id_of
 from core.registry.record import Status
 from core.runtime.context import Context
 from core.sources.io.crawl import CrawlMode
+from core.sources.io.dry_run_report import MOST_NAMED, DryRunReport
 from core.sources.io.open_sources import OpenSources
-from core.sources.io.source import COMPLETE, UNCHANGED, Source, describe_end
-from core.sources.planned_changes import PlannedChanges
+from core.sources.io.source import Source, describe_end
 from core.store import connect
-from core.urls.secrets import redact
 
 BATCH_ITEMS = 1_000
-MOST_NAMED = 20
-"""How many of each group are named."""
-
-
-@dataclass(slots=True)
-class DryRunReport:
-    """What a crawl of one source would find and ask for."""
-
-    source: Source
-    added: int = 0
-    """Items that are not known yet, or known and never read."""
-    changed: int = 0
-    """Known, and the listing says that it has moved. A site's pages say so only when they are fetched."""
-    removed: int = 0
-    """Missing from a complete listing; unknown for a site."""
-    unchanged: int = 0
-    refused: int = 0
-    listing_requests: int = 0
-    visits: int = 0
-    """Requests for the items themselves, at most; a folder needs none."""
-    download_bytes: int = 0
-    """What would be downloaded, where the listing tells sizes."""
-    uploads: int = 0
-    """Files that a vector store would get."""
-    how: str = ""
-    """How the listing ended."""
-    held: str = ""
-    """Why a crawl would not remove that many."""
-    names: dict[str, list[str]] = field(default_factory=dict)
-    """The first that would be `added`, `changed`, `removed` or `refused`, the last with the reason."""
-
-    def name(self, group: str, name: str) -> None:
-        """Name one of a group, if it is among the first."""
-        named = self.names.setdefault(group, [])
-        if len(named) < MOST_NAMED:
-            named.append(redact(name))
-
-    @property
-    def is_incomplete(self) -> bool:
-        """Could the source not be listed to its end, though its listing is evidence?"""
-        return self.source.is_listing_evidence and self.how not in (COMPLETE, UNCHANGED)
-
-    @property
-    def requests(self) -> int:
-        """All requests that a crawl would send."""
-        return self.listing_requests + self.visits
-
-    def to_json(self) -> dict[str, object]:
-        """Return the report as scripts print it and the API sends it."""
-        return {
-            "source": self.source.sid,
-            "kind": self.source.state.record.kind,
-            "added": self.added,
-            "changed": self.changed,
-            "removed": self.removed if self.source.is_listing_evidence else None,
-            "unchanged": self.unchanged,
-            "refused": self.refused,
-            "requests": self.requests,
-            "listing": self.how,
-            "held": self.held,
-            "download_bytes": self.download_bytes,
-            "uploads": self.uploads,
-            "names": self.names,
-        }
 
 
 async def dry_run_source(context: Context, sid: str, mode: CrawlMode) -> DryRunReport:
@@ -96,9 +31,14 @@ async def dry_run_source(context: Context, sid: str, mode: CrawlMode) -> DryRunR
     fetcher = _CountingFetcher(context.fetcher)
     now = await connect.now(context.client)
     source = await OpenSources(replace(context, fetcher=cast(Fetcher, fetcher)), now).require(sid)
-    planned = await source.planned_changes(str(mode))
-    if planned is not None:
-        return await _planned_report(context, source, planned, now)
+    losses = context.sources.losses
+    report = await source.planned_changes(str(mode))
+    if report is not None:  # it compares its own copies; the loss guard is asked before they are removed
+        known = report.added + report.changed + report.unchanged + report.removed
+        if report.removed and source.state.loss_allowed_until <= now:
+            lost, _ = await losses.count(sid, now)
+            report.held = losses.limit.refusal(report.removed, lost, known)
+        return report
     comparison = _Comparison(context, source, now)
     report = await comparison.run()
     report.listing_requests = fetcher.count
@@ -107,32 +47,8 @@ async def dry_run_source(context: Context, sid: str, mode: CrawlMode) -> DryRunR
         report.visits = report.added + report.changed + (0 if is_compared else report.unchanged)
     loss = comparison.possible_loss
     if loss.texts and source.state.loss_allowed_until <= now:
-        lost, left = await context.sources.losses.count(sid, now)
-        report.held = context.sources.losses.limit.refusal(loss.texts, lost, left - loss.empty)
-    return report
-
-
-async def _planned_report(context: Context, source: Source, planned: PlannedChanges, now: float) -> DryRunReport:
-    """Return the report of a source that compares its own copies; the loss guard is asked before they are removed."""
-    report = DryRunReport(
-        source,
-        added=planned.added,
-        changed=planned.changed,
-        removed=planned.removed,
-        unchanged=planned.unchanged,
-        refused=planned.refused,
-        listing_requests=planned.requests,
-        visits=planned.downloads,
-        download_bytes=planned.download_bytes,
-        uploads=planned.uploads,
-        how=planned.problem or COMPLETE,
-    )
-    for group, names in planned.names.items():
-        for name in names:
-            report.name(group, name)
-    if planned.removed and source.state.loss_allowed_until <= now:
-        lost, _ = await context.sources.losses.count(source.sid, now)
-        report.held = context.sources.losses.limit.refusal(planned.removed, lost, planned.known)
+        lost, left = await losses.count(sid, now)
+        report.held = losses.limit.refusal(loss.texts, lost, left - loss.empty)
     return report
 
 

@@ -22,7 +22,6 @@ from core.settings import Settings
 from core.sources.io.local_files import LocalFiles
 from core.sources.io.sharepoint_map import MapErrors, map_digest
 from core.sources.io.source import UNCHANGED, Source
-from core.sources.planned_changes import PlannedChanges
 from core.sources.sharepoint import item_urls
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.map_files import read_rows
@@ -40,6 +39,7 @@ from core.urls.scope import EXCLUDED, NOT_EMBEDDED, Judgement
 if TYPE_CHECKING:
     from core.net.fetcher import BodySlot
     from core.runtime.context import Context
+    from core.sources.io.dry_run_report import DryRunReport
     from core.sources.sharepoint.io.step_context import Step
 
 BATCH_ITEMS = 500
@@ -98,11 +98,11 @@ class SharePointSource(Source):
 
         return await sharepoint_steps.publish(self._context, self._stored, step)
 
-    async def planned_changes(self, mode: str) -> PlannedChanges:
+    async def planned_changes(self, mode: str) -> DryRunReport:
         """List the source and compare, in temporary map files; nothing is downloaded."""
         from core.sources.io import sharepoint_steps
 
-        return await sharepoint_steps.planned_changes(self._context, self._stored, mode)
+        return await sharepoint_steps.planned_changes(self._context, self, self._stored, mode)
 
     # ── listing ──
 

@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from core.outputs.vector_store.store_files import VectorStoreMissing, VectorStoreUnavailable
-from core.sources.planned_changes import PlannedChanges
+from core.sources.io.dry_run_report import DryRunReport
+from core.sources.io.source import COMPLETE, Source
 from core.sources.sharepoint.io.download_preview import preview
 from core.sources.sharepoint.io.download_step import FULL, SKIPPED, download
 from core.sources.sharepoint.io.process_step import process
@@ -76,26 +77,27 @@ async def publish(context: Context, stored: StoredSource, step: Step) -> str:
     return ""
 
 
-async def planned_changes(context: Context, stored: StoredSource, mode: str) -> PlannedChanges:
+async def planned_changes(context: Context, source: Source, stored: StoredSource, mode: str) -> DryRunReport:
     """Tell what a download would do; only temporary map files are written."""
     storage = CrawlerStorage.of(context.settings)
     try:
         async with _open_site(context, stored, lambda: False) as site:
             found = await preview(site, storage, stored, secrets.token_hex(6), mode)
     except SharePointUnavailable as error:
-        return PlannedChanges(problem=str(error))
-    names: dict[str, list[str]] = {}
-    for one in found.changes:
-        address = item_url(stored.site_url, stored.source_type, one.server_relative_url)
-        names.setdefault(one.change.lower(), []).append(address)
+        return DryRunReport(source, how=str(error))
     counts = found.counts
-    return PlannedChanges(
+    report = DryRunReport(
+        source,
         *(counts.added, counts.changed, counts.removed, counts.unchanged, counts.skipped_types),
-        requests=found.requests,
-        downloads=found.requests_to_download,
+        listing_requests=found.requests,
+        visits=found.requests_to_download,
         download_bytes=found.bytes_to_download,
-        names=names,
+        uploads=counts.added + counts.changed,
+        how=COMPLETE,
     )
+    for change, server_relative_url in found.changes:
+        report.name(change.lower(), item_url(stored.site_url, stored.source_type, server_relative_url))
+    return report
 
 
 @asynccontextmanager

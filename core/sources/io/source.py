@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from core.models import Fetched, FetchResult, ListingBatch, ListingEnd, Ref
 from core.registry.record import Item
 from core.settings import Settings
-from core.sources.planned_changes import PlannedChanges
 from core.sources.source_state import SourceState
 from core.urls.scope import Judgement, Scope
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from core.net.fetcher import BodySlot
     from core.runtime.context import Context
     from core.sources.domain_schema import SourceConfig  # brings Pydantic, which a run over feeds does without
+    from core.sources.io.dry_run_report import DryRunReport
     from core.sources.sharepoint.io.step_context import Step
 
 MOST_ITEMS = 10_000_000
@@ -144,7 +144,7 @@ class Source(ABC):
         """
         return ""
 
-    async def planned_changes(self, mode: str) -> PlannedChanges | None:
+    async def planned_changes(self, mode: str) -> DryRunReport | None:
         """Tell what `prepare` would change, and change nothing; None where the listing alone tells it."""
         return None
 

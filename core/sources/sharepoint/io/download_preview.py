@@ -25,22 +25,12 @@ from core.sources.sharepoint.map_rows import FileRow, MapRow, SharePointRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.step_results import DownloadCounts
 from core.sources.sharepoint.stored_source import StoredSource
-from core.value_class import value_class
 
 MOST_NAMED = 1_000
 """Changes that are named; all are counted."""
 _ID = re.compile(r"[A-Za-z0-9_.-]{1,80}")
 _FUTURE = 4e9
 """No download is younger: a dry run continues no run."""
-
-
-@value_class
-class PlannedChange:
-    """What would become of one item."""
-
-    change: ItemChange
-    server_relative_url: str
-    file_size: str
 
 
 @dataclass(slots=True)
@@ -50,7 +40,8 @@ class DownloadPreview:
     counts: DownloadCounts = field(default_factory=DownloadCounts)
     """`added`, `changed` and `removed` are what would be; nothing was."""
     coverage: Coverage = field(default_factory=Coverage)
-    changes: list[PlannedChange] = field(default_factory=list)
+    changes: list[tuple[ItemChange, str]] = field(default_factory=list)
+    """What would become of the first items, by `server_relative_url`."""
     bytes_to_download: int = 0
     requests: int = 0
     """Requests that were sent to find this out."""
@@ -61,7 +52,7 @@ class DownloadPreview:
         name = change.lower()
         setattr(self.counts, name, getattr(self.counts, name) + 1)
         if len(self.changes) < MOST_NAMED:
-            self.changes.append(PlannedChange(change, row.server_relative_url, row.file_size))
+            self.changes.append((change, row.server_relative_url))
 
 
 async def preview(
