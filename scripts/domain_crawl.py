@@ -13,7 +13,7 @@ import contextlib
 import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from core.runtime.context import Context, build_context
 from core.runtime.terminal import echo
@@ -98,8 +98,9 @@ async def cleanup(domain_id: str, *, dry_run: bool = False, json: bool = False) 
         build_context(settings, client, keys) as context,
     ):
         done = await DomainSteps(context, is_own_command=True).clean_metadata(domain_id, dry_run=dry_run)
-    text = f"{'Would remove' if dry_run else 'Removed'} {done.removed} of files_metadata.json; {done.remaining} remain."
-    told = {"domain_id": domain_id, "dry_run": dry_run, **asdict(done)}
+    said = "Would remove" if dry_run else "Removed"
+    text = f"{said} {done['removed']} of files_metadata.json; {done['remaining']} remain."
+    told = {"domain_id": domain_id, "dry_run": dry_run, **done}
     return command_line.answer(told, text, as_json=json)
 
 

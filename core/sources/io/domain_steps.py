@@ -50,14 +50,6 @@ class ChosenSources:
 
 
 @value_class
-class CleanedMetadata:
-    """What became of the entries of a files_metadata.json."""
-
-    removed: int
-    remaining: int
-
-
-@value_class
 class StepResult:
     """The result of one step."""
 
@@ -96,8 +88,10 @@ class DomainSteps:
             raise NotFound(f"{domain_id} has no {types}{named}.")
         return ChosenSources(tuple(sids), tuple(await with_steps(self._context, sids)))
 
-    async def clean_metadata(self, domain_id: str, *, dry_run: bool = False) -> CleanedMetadata:
+    async def clean_metadata(self, domain_id: str, *, dry_run: bool = False) -> dict[str, int]:
         """Remove from files_metadata.json what no vector store and no map has any more, or only count it.
+
+        Returns how many entries were `removed`, and how many are `remaining`.
 
         Raises NoSharePointSource if the domain has no such file, VectorStoreMissing if its store does not exist.
         """
@@ -111,7 +105,7 @@ class DomainSteps:
             raise VectorStoreMissing(f"{domain_id} has no vector store yet; its first crawl makes one.")
         storage = CrawlerStorage.of(self._context.settings)
         async with open_store(self._context, domain_id) as store:
-            return CleanedMetadata(**await clean_metadata(store, storage, domain_id, dry_run=dry_run))
+            return await clean_metadata(store, storage, domain_id, dry_run=dry_run)
 
     async def require_store(self, domain_id: str) -> None:
         """Raise VectorStoreMissing if the domain names a vector store at OpenAI that does not exist."""

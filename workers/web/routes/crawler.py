@@ -114,8 +114,8 @@ async def cleanup_metadata(call: Call, asked: CrawlerRequest) -> CrawlerAnswer:
     except NoSharePointSource as error:
         hint = "Nothing has to be done for this domain."
         raise ApiError(409, "no_sharepoint_source", str(error), hint) from None
-    message = NOTHING_CHANGED if asked.dry_run else f"Removed {done.removed:,}; {done.remaining:,} remain."
-    return _answer("cleanup_metadata", asked, message, removed=done.removed, remaining=done.remaining)
+    message = NOTHING_CHANGED if asked.dry_run else f"Removed {done['removed']:,}; {done['remaining']:,} remain."
+    return _answer("cleanup_metadata", asked, message, **done)
 
 
 def _answer(action: str, asked: CrawlerRequest, message: str, **more: object) -> CrawlerAnswer:

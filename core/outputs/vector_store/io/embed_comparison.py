@@ -6,29 +6,19 @@ import asyncio
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from core.outputs.vector_store.embed_changes import EmbedChange, change_of, has_moved, renamed_row, uploaded_since
 from core.outputs.vector_store.file_attributes import attribute_url, attributes_of, generation_of, newest_live
 from core.outputs.vector_store.io.embed_step_context import EmbedStepContext
-from core.outputs.vector_store.io.embed_uploads import EmbedUploads, UploadCandidate
+from core.outputs.vector_store.io.embed_uploads import EmbedItem, EmbedUploads
 from core.outputs.vector_store.io.local_content import LocalContent, LocalState, content_hash, look_at
 from core.outputs.vector_store.store_files import StoredFile, VectorStoreUnavailable
 from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
-from core.value_class import value_class
 
 FILES_AT_ONCE = 100
 _WITH_A_FILE = (EmbedChange.ADDED, EmbedChange.CHANGED, EmbedChange.RENAMED, EmbedChange.UNCHANGED)
-
-
-@value_class
-class _Decision:
-    file: FileRow
-    row: VectorStoreRow | None
-    change: EmbedChange
-    local: LocalContent | None = None
-    content_hash: str = ""
-    stored: StoredFile | None = None
-    """The file in the store; for a new item one that a killed process uploaded already."""
+_NOT_LOOKED_AT = LocalContent(LocalState.MISSING, Path())
 
 
 class EmbedComparison:
@@ -43,7 +33,7 @@ class EmbedComparison:
     async def run(self) -> None:
         """Compare everything; what is new or changed is uploaded in batches."""
         total, done = len(self._maps.files), 0
-        batch: list[UploadCandidate] = []
+        batch: list[EmbedItem] = []
         pages = _pages(iter(self._maps.files))
         while page := await asyncio.to_thread(next, pages, ()):
             for decision in await asyncio.to_thread(lambda page=page: [self._decide(file) for file in page]):  # type: ignore[misc]
@@ -62,14 +52,14 @@ class EmbedComparison:
 
     # ── looking ──
 
-    def _decide(self, file: FileRow) -> _Decision:
+    def _decide(self, file: FileRow) -> EmbedItem:
         row = self._maps.rows.get(file.sharepoint_unique_file_id)
         is_done = row is not None and uploaded_since(row, self._pass.step.began_ts)
         change = change_of(file, row, is_full=self._pass.is_full and not is_done)
         if change not in _WITH_A_FILE:
-            return _Decision(file, row, change)
+            return EmbedItem(file, row, change, _NOT_LOOKED_AT)
         local = look_at(self._pass.storage, self._pass.paths, file)
-        decision = _Decision(file, row, change, local)
+        decision = EmbedItem(file, row, change, local)
         if local.state is not LocalState.SOUND or change is EmbedChange.UNCHANGED:
             return decision
         try:
@@ -77,7 +67,7 @@ class EmbedComparison:
         except OSError:
             return replace(decision, local=replace(local, state=LocalState.DAMAGED))
 
-    def _with_content(self, decision: _Decision, digest: str) -> _Decision:
+    def _with_content(self, decision: EmbedItem, digest: str) -> EmbedItem:
         """Look for the bytes of a file in the store: perhaps no upload is needed."""
         row, files = decision.row, self._pass.files_of(decision.file.sharepoint_unique_file_id)
         current = self._pass.listing.get(row.openai_file_id) if row and row.openai_file_id else None
@@ -95,10 +85,10 @@ class EmbedComparison:
 
     # ── doing ──
 
-    async def _apply(self, decision: _Decision) -> list[UploadCandidate]:
+    async def _apply(self, decision: EmbedItem) -> list[EmbedItem]:
         """Do what follows; return what has to be uploaded."""
         file, local = decision.file, decision.local
-        if local is None:
+        if decision.change not in _WITH_A_FILE:
             await self._without_file(decision)
             return []
         if local.state is not LocalState.SOUND:
@@ -114,11 +104,9 @@ class EmbedComparison:
             self._counts.added += 1
         else:
             self._counts.changed += 1
-        return [
-            UploadCandidate(file, decision.row, local.path, local.size_bytes, decision.content_hash, decision.stored)
-        ]
+        return [decision]
 
-    async def _without_file(self, decision: _Decision) -> None:
+    async def _without_file(self, decision: EmbedItem) -> None:
         file, row = decision.file, decision.row
         if decision.change is EmbedChange.REMOVED and row is not None:
             await self._pass.remove_item(row)
@@ -145,7 +133,7 @@ class EmbedComparison:
             marked = replace(file, file_relative_path="", sharepoint_error=f"{state[0].upper()}{state[1:]}.")
             await asyncio.to_thread(self._maps.put_file, marked)
 
-    async def _rename(self, decision: _Decision) -> None:
+    async def _rename(self, decision: EmbedItem) -> None:
         """Let a file stay in the store under its new name and place."""
         file, row, stored = decision.file, decision.row, decision.stored
         assert row is not None

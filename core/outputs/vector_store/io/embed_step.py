@@ -14,7 +14,6 @@ import logging
 from collections.abc import AsyncIterator
 
 from core.outputs.vector_store.embed_changes import EmbedChange, change_of, failed_folder_sentence, subfolder_of
-from core.outputs.vector_store.file_attributes import is_of
 from core.outputs.vector_store.io import metadata_file
 from core.outputs.vector_store.io.embed_comparison import FILES_AT_ONCE, EmbedComparison
 from core.outputs.vector_store.io.embed_maps import EmbedMaps
@@ -24,6 +23,7 @@ from core.outputs.vector_store.io.named_files import NamedFiles
 from core.outputs.vector_store.io.store_listing import StoreListing
 from core.outputs.vector_store.protocol import VectorStore
 from core.outputs.vector_store.store_files import FileStatus, StoredFile, VectorStoreUnavailable
+from core.outputs.vector_store.store_findings import row_problem
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.step_context import Step
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
@@ -69,7 +69,7 @@ class _Embedding:
         self._uploads = EmbedUploads(one)
 
     async def run(self) -> None:
-        await self._pass.read_store()
+        await self._pass.listing.read(self._pass.store)
         await self._uploads.forget_begun()
         await self._clean()
         await self._remove_lost()
@@ -108,11 +108,7 @@ class _Embedding:
             log.info("🧹 Not in the vector store any more → %s", row.file_relative_path)
 
     def _is_lost(self, row: VectorStoreRow) -> bool:
-        if not row.openai_file_id:
-            return False
-        found = self._pass.listing.get(row.openai_file_id)
-        is_gone = found is None or found.status in (FileStatus.MISSING, FileStatus.FAILED, FileStatus.CANCELLED)
-        return is_gone or row.vector_store_id != self._pass.store.id
+        return bool(row_problem(row, self._pass.listing.get(row.openai_file_id), self._pass.store.id))
 
     async def _remove_lost(self) -> None:
         """Remove what is no longer in `files_map.csv`."""
@@ -125,11 +121,7 @@ class _Embedding:
     async def _remove_leftovers(self) -> None:
         """Remove files of ours that no row names: old versions whose end a killed process did not see."""
         leftovers = await asyncio.to_thread(
-            lambda: [
-                one.file_id
-                for one in self._pass.listing.of_domain(self._pass.source.domain_id)
-                if is_of(self._pass.source, one.attributes) and self._is_left_over(one)
-            ]
+            lambda: [one.file_id for one in self._pass.listing.of_source(self._pass.source) if self._is_left_over(one)]
         )
         for file_id in leftovers:
             await self._pass.remove_file(file_id)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from core.outputs.vector_store.file_attributes import is_of
 from core.outputs.vector_store.io.embed_maps import EmbedMaps
 from core.outputs.vector_store.io.named_files import NamedFiles
 from core.outputs.vector_store.io.store_listing import StoreListing
@@ -20,8 +19,6 @@ from core.sources.sharepoint.stored_source import StoredSource
 from core.value_class import value_class
 
 log = logging.getLogger("crawler")
-
-_LISTED_AT_ONCE = 500
 
 
 @value_class
@@ -43,27 +40,13 @@ class EmbedStepContext:
         """What was done so far."""
         return self.step.statistics.embed
 
-    async def read_store(self) -> None:
-        """Read the list of the store. Raises if it cannot be read to its end: then nothing was changed."""
-        some: list[StoredFile] = []
-        async for one in self.store.files():
-            some.append(one)
-            if len(some) >= _LISTED_AT_ONCE:
-                await asyncio.to_thread(self.listing.add_all, some)
-                some = []
-        await asyncio.to_thread(self.listing.add_all, some)
-
     def files_of(self, unique_id: str) -> list[StoredFile]:
         """Return what the store has of an item, in all versions that we uploaded."""
-        return [one for one in self.listing.of_item(unique_id) if is_of(self.source, one.attributes)]
+        return self.listing.of_item(self.source, unique_id)
 
     async def remove_file(self, file_id: str) -> None:
         """Take a file out of the store, and out of the global storage if no other map names it."""
-        if not await asyncio.to_thread(self.named.has, file_id):
-            # First: if we were killed between the two, a file attached nowhere would be an orphan.
-            await self.store.delete(file_id)
-        await self.store.detach(file_id)
-        await asyncio.to_thread(self.listing.remove, file_id)
+        await self.listing.take_out(self.store, self.named, file_id)
 
     async def remove_item(self, row: VectorStoreRow) -> None:
         """Take an item out of the store and out of the map."""

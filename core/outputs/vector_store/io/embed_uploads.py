@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from core.outputs.vector_store.embed_changes import embedded_row, failed_row
+from core.outputs.vector_store.embed_changes import EmbedChange, embedded_row, failed_row
 from core.outputs.vector_store.file_attributes import attribute_url, attributes_of, next_generation, url_of
 from core.outputs.vector_store.io.begun_uploads import BegunUploads
 from core.outputs.vector_store.io.embed_step_context import EmbedStepContext
+from core.outputs.vector_store.io.local_content import LocalContent
 from core.outputs.vector_store.store_files import BegunUpload, FileStatus, StoredFile, UploadRequest, UploadResult
 from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
 from core.value_class import value_class
@@ -27,22 +28,22 @@ _NOT_YET = "It is not embedded yet; the next run looks again."
 
 
 @value_class
-class UploadCandidate:
-    """A file that the store should have."""
+class EmbedItem:
+    """An item of the source, and what has to happen to it in the store."""
 
     file: FileRow
     row: VectorStoreRow | None
     """As it was embedded before."""
-    path: Path
-    size_bytes: int
-    content_hash: str
-    adopted: StoredFile | None = None
-    """An earlier process uploaded these bytes, and was killed before it wrote that down."""
+    change: EmbedChange
+    local: LocalContent
+    content_hash: str = ""
+    stored: StoredFile | None = None
+    """The file in the store; for a new item one that a killed process uploaded already."""
 
 
 @value_class
 class _Outcome:
-    candidate: UploadCandidate
+    candidate: EmbedItem
     stored: StoredFile | None = None
     error: str = ""
     pending: StoredFile | None = None
@@ -70,7 +71,7 @@ class EmbedUploads:
                 log.info("🧹 Deleted %d uploads of an interrupted run", count)
         await asyncio.to_thread(self._begun.clear)
 
-    async def add(self, candidates: Sequence[UploadCandidate]) -> None:
+    async def add(self, candidates: Sequence[EmbedItem]) -> None:
         """Embed these; what fails is kept for another try."""
         for outcome in await self._embed(candidates):
             if outcome.stored is None:
@@ -87,7 +88,7 @@ class EmbedUploads:
                 if self._pass.step.should_stop() or self.is_down:
                     self._failed += again[start:]
                     break
-                await self.add([replace(one.candidate, adopted=one.pending) for one in again[start : start + at_once]])
+                await self.add([replace(one.candidate, stored=one.pending) for one in again[start : start + at_once]])
         for outcome in self._failed:
             # After a stop only the refusals are known; the next run tries the others.
             if outcome.is_refused or not self._pass.step.should_stop():
@@ -96,10 +97,10 @@ class EmbedUploads:
 
     # ── the store ──
 
-    async def _embed(self, candidates: Sequence[UploadCandidate]) -> list[_Outcome]:
-        new = [one for one in candidates if one.adopted is None]
+    async def _embed(self, candidates: Sequence[EmbedItem]) -> list[_Outcome]:
+        new = [one for one in candidates if one.stored is None]
         results = await self._upload(new)
-        known = {one.file.sharepoint_unique_file_id: one.adopted for one in candidates if one.adopted}
+        known = {one.file.sharepoint_unique_file_id: one.stored for one in candidates if one.stored}
         ids = {result.unique_id: result.file_id for result in results if result.file_id}
         ids |= {unique_id: stored.file_id for unique_id, stored in known.items()}
         waited = {one.file_id: one for one in await self._pass.store.wait(list(ids.values()))} if ids else {}
@@ -113,12 +114,12 @@ class EmbedUploads:
             outcomes.append(await self._outcome(candidate, result, waited.get(result.file_id)))
         return outcomes
 
-    async def _upload(self, candidates: Sequence[UploadCandidate]) -> list[UploadResult]:
+    async def _upload(self, candidates: Sequence[EmbedItem]) -> list[UploadResult]:
         if not candidates:
             return []
         requests = await asyncio.to_thread(lambda: [self._request(one) for one in candidates])
         mark = await self._pass.store.upload_mark()
-        begun = [BegunUpload(one.path.name, one.size_bytes) for one in candidates]
+        begun = [BegunUpload(one.local.path.name, one.local.size_bytes) for one in candidates]
         if mark:
             await asyncio.to_thread(self._begun.add, mark, begun)
         results = await self._pass.store.upload(requests)
@@ -129,16 +130,16 @@ class EmbedUploads:
             await asyncio.to_thread(self._begun.clear)
         return results
 
-    def _request(self, one: UploadCandidate) -> UploadRequest:
+    def _request(self, one: EmbedItem) -> UploadRequest:
         source, unique_id = self._pass.source, one.file.sharepoint_unique_file_id
         listed = self._pass.maps.listed.get(unique_id)
         generation = next_generation(self._pass.files_of(unique_id))
         url = attribute_url(source, one.file, listed)
         attributes = attributes_of(source, one.file, url, one.content_hash, generation)
-        full_url = url_of(source, one.file, listed)
-        return UploadRequest(unique_id, str(one.path), one.path.name, full_url, one.content_hash, attributes)
+        full_url, path = url_of(source, one.file, listed), one.local.path
+        return UploadRequest(unique_id, str(path), path.name, full_url, one.content_hash, attributes)
 
-    async def _outcome(self, candidate: UploadCandidate, result: UploadResult, stored: StoredFile | None) -> _Outcome:
+    async def _outcome(self, candidate: EmbedItem, result: UploadResult, stored: StoredFile | None) -> _Outcome:
         """Tell what became of an upload; one that failed is taken out of the store and of the global storage."""
         if stored is None:
             return _Outcome(candidate, None, result.error, is_refused=result.is_final)
@@ -156,7 +157,7 @@ class EmbedUploads:
 
     # ── the maps ──
 
-    async def _settle(self, candidate: UploadCandidate, stored: StoredFile) -> None:
+    async def _settle(self, candidate: EmbedItem, stored: StoredFile) -> None:
         """Write down that a file is embedded, then remove what the store had of it before."""
         file = await asyncio.to_thread(self._brought_back, candidate)
         row = embedded_row(file, stored, self._pass.store.id)
@@ -184,15 +185,15 @@ class EmbedUploads:
         await asyncio.to_thread(self._write_failure, candidate, file, outcome.error)
         log.warning("📁 Moved → %s", file.file_relative_path)
 
-    def _write_failure(self, candidate: UploadCandidate, file: FileRow, error: str) -> None:
+    def _write_failure(self, candidate: EmbedItem, file: FileRow, error: str) -> None:
         maps = self._pass.maps
         maps.put_row(failed_row(file, error))
         maps.flush()
         maps.put_file(file)
         maps.flush()
-        self._move(candidate.path, file)
+        self._move(candidate.local.path, file)
 
-    def _brought_back(self, candidate: UploadCandidate) -> FileRow:
+    def _brought_back(self, candidate: EmbedItem) -> FileRow:
         """Move a file that was embedded at last out of `03_failed`, and return its row."""
         file, paths = candidate.file, self._pass.paths
         wanted = paths.to_map(paths.embedded(file))
@@ -201,7 +202,7 @@ class EmbedUploads:
         file = replace(file, file_relative_path=wanted)
         self._pass.maps.put_file(file)
         self._pass.maps.flush()
-        self._move(candidate.path, file)
+        self._move(candidate.local.path, file)
         return file
 
     def _move(self, path: Path, file: FileRow) -> None:
@@ -212,7 +213,7 @@ class EmbedUploads:
         if path != target:
             path.replace(target)
 
-    async def _remove_others(self, candidate: UploadCandidate, kept_id: str) -> None:
+    async def _remove_others(self, candidate: EmbedItem, kept_id: str) -> None:
         """Remove every other version of an item from the store."""
         files = await asyncio.to_thread(self._pass.files_of, candidate.file.sharepoint_unique_file_id)
         ids = {one.file_id for one in files}

@@ -13,8 +13,6 @@ from core.sources.sharepoint.local_paths import LocalPaths
 from core.sources.sharepoint.map_rows import FileRow
 from core.value_class import value_class
 
-_CHUNK_BYTES = 1 << 20
-
 
 class LocalState(StrEnum):
     """What a look at a local file found."""
@@ -46,7 +44,8 @@ def look_at(storage: CrawlerStorage, paths: LocalPaths, file: FileRow) -> LocalC
         return LocalContent(LocalState.MISSING, path)
     if path.suffix.lower().removeprefix(".") not in CFG.DEFAULT_FILETYPES_ACCEPTED_BY_VECTOR_STORES:
         return LocalContent(LocalState.UNSUPPORTED, path)
-    is_other_size = _is_embedded_as_it_is(paths) and file.file_size not in ("", str(status.st_size))
+    # What is processed first has a size of its own.
+    is_other_size = not paths.source_type.is_processed and file.file_size not in ("", str(status.st_size))
     is_emptied = not status.st_size and file.file_size not in ("", "0")
     state = LocalState.DAMAGED if is_other_size or is_emptied else LocalState.SOUND
     return LocalContent(state, path, status.st_size)
@@ -54,13 +53,5 @@ def look_at(storage: CrawlerStorage, paths: LocalPaths, file: FileRow) -> LocalC
 
 def content_hash(path: Path) -> str:
     """Return the sha256 of a file's bytes. Raises OSError."""
-    digest = hashlib.sha256()
     with path.open("rb") as content:
-        while chunk := content.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _is_embedded_as_it_is(paths: LocalPaths) -> bool:
-    """Only then is the size in the map that of the local file."""
-    return not paths.source_type.is_processed
+        return hashlib.file_digest(content, "sha256").hexdigest()

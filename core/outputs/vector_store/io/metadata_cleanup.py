@@ -6,7 +6,7 @@ import asyncio
 import logging
 
 from core.outputs.vector_store.file_metadata import Entry
-from core.outputs.vector_store.io.metadata_file import clean, count_stale
+from core.outputs.vector_store.io.metadata_file import clean
 from core.outputs.vector_store.io.named_files import vector_store_maps
 from core.outputs.vector_store.protocol import VectorStore
 from core.outputs.vector_store.store_files import VectorStoreUnavailable
@@ -35,8 +35,7 @@ async def clean_metadata(
             return is_item and str(entry.get("openai_file_id", "")) in file_ids
 
         await asyncio.to_thread(_read_items, storage, domain_id, unique_ids)
-        work = count_stale if dry_run else clean
-        found = await asyncio.to_thread(work, storage, domain_id, is_kept)
+        found = await asyncio.to_thread(clean, storage, domain_id, is_kept, dry_run=dry_run)
     if dry_run:
         return found
     log.info("🧹 Cleaned the metadata of %s → %d removed, %d remain", domain_id, found["removed"], found["remaining"])

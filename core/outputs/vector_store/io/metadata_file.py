@@ -35,22 +35,17 @@ def record(storage: CrawlerStorage, source: StoredSource, maps: EmbedMaps) -> in
         return entries.changes
 
 
-def clean(storage: CrawlerStorage, domain_id: str, is_kept: Callable[[Entry], bool]) -> dict[str, int]:
-    """Remove the entries that are not kept; return how many, and how many remain."""
-    with open_metadata(storage, domain_id) as entries:
-        removed = entries.remove_unless(is_kept)
-        return {"removed": removed, "remaining": len(entries)}
-
-
-def count_stale(storage: CrawlerStorage, domain_id: str, is_kept: Callable[[Entry], bool]) -> dict[str, int]:
-    """Return how many entries `clean` would remove, and how many would remain; nothing is written."""
+def clean(
+    storage: CrawlerStorage, domain_id: str, is_kept: Callable[[Entry], bool], *, dry_run: bool = False
+) -> dict[str, int]:
+    """Remove the entries that are not kept, or only count them; return how many, and how many remain."""
     path = storage.files_metadata(domain_id)
-    if not path.exists():
+    if dry_run and not path.exists():
         return {"removed": 0, "remaining": 0}
-    with MetadataEntries(path.parent) as entries:
-        _load(path, entries)
-        kept = sum(map(is_kept, entries))
-        return {"removed": len(entries) - kept, "remaining": kept}
+    with MetadataEntries(path.parent) if dry_run else open_metadata(storage, domain_id) as entries:
+        if dry_run:
+            _load(path, entries)
+        return {"removed": entries.remove_unless(is_kept), "remaining": len(entries)}
 
 
 @contextlib.contextmanager
@@ -119,7 +114,7 @@ class MetadataEntries(ScratchDatabase):
     def pieces(self) -> Iterator[bytes]:
         """Yield the bytes of the file."""
         before = "[\n"
-        for _, entry in self._numbered():
+        for entry in self:
             text = json.dumps(entry, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace").decode()
             yield (before + "  " + text.replace("\n", "\n  ")).encode()
             before = ",\n"

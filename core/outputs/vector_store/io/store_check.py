@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 
-from core.outputs.vector_store.file_attributes import is_of, newest_live
+from core.outputs.vector_store.file_attributes import newest_live
 from core.outputs.vector_store.io.embed_maps import EmbedMaps
 from core.outputs.vector_store.io.local_content import LocalState, content_hash, look_at
 from core.outputs.vector_store.io.named_files import NamedFiles
@@ -27,8 +27,6 @@ from core.sources.sharepoint.stored_source import StoredSource
 from core.value_class import value_class
 
 log = logging.getLogger("crawler")
-
-_LISTED_AT_ONCE = 500
 
 
 @value_class
@@ -49,11 +47,11 @@ async def check_store(
 
     Raises VectorStoreUnavailable or VectorStoreMissing before anything is changed.
     """
-    check = _StoreCheck(store, storage, domain, fix)
     folder = storage.crawler
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     with StoreListing(folder) as listing:
-        await check.read(listing)
+        await listing.read(store)
+        check = _StoreCheck(store, storage, domain, listing, fix)
         for source in await asyncio.to_thread(lambda: sorted(check.sources(), key=str)):
             if source.source_id not in domain.busy:
                 async for finding in check.source(source):
@@ -61,24 +59,15 @@ async def check_store(
 
 
 class _StoreCheck:
-    def __init__(self, store: VectorStore, storage: CrawlerStorage, domain: CheckedDomain, fix: bool) -> None:
+    def __init__(
+        self, store: VectorStore, storage: CrawlerStorage, domain: CheckedDomain, listing: StoreListing, fix: bool
+    ) -> None:
         self._store = store
         self._storage = storage
         self._domain = domain
-        self._fix = fix
-        self._listing: StoreListing
-        self._named_files: NamedFiles
-
-    async def read(self, listing: StoreListing) -> None:
-        """Read the list of the store."""
         self._listing = listing
-        some: list[StoredFile] = []
-        async for one in self._store.files():
-            some.append(one)
-            if len(some) >= _LISTED_AT_ONCE:
-                await asyncio.to_thread(listing.add_all, some)
-                some = []
-        await asyncio.to_thread(listing.add_all, some)
+        self._fix = fix
+        self._named_files: NamedFiles
 
     def sources(self) -> set[StoredSource]:
         """Return the sources that have a folder here or files in the store."""
@@ -104,7 +93,7 @@ class _StoreCheck:
             own_map = self._storage.map_file(source, VectorStoreRow)
             self._named_files = stack.enter_context(NamedFiles(self._storage, own_map))
             if not is_known:
-                for stored in await asyncio.to_thread(lambda: list(self._files_of(source))):
+                for stored in await asyncio.to_thread(lambda: list(self._listing.of_source(source))):
                     yield await self._removed(StoreProblem.UNNAMED, stored.file_id)
             elif not has_folder and not self._fix:
                 yield StoreFinding(StoreProblem.NO_MAP, source.source_id)
@@ -114,7 +103,7 @@ class _StoreCheck:
                     yield finding
 
     async def _compare(self, source: StoredSource, maps: EmbedMaps) -> AsyncIterator[StoreFinding]:
-        if not maps.has_rows and await asyncio.to_thread(lambda: any(self._files_of(source))):
+        if not maps.has_rows and await asyncio.to_thread(lambda: any(self._listing.of_source(source))):
             if self._fix:
                 await asyncio.to_thread(self._rebuild, source, maps)
             yield StoreFinding(StoreProblem.NO_MAP, source.source_id, self._fix)
@@ -142,7 +131,7 @@ class _StoreCheck:
     async def _files(self, source: StoredSource, maps: EmbedMaps) -> AsyncIterator[StoreFinding]:
         def judged() -> list[tuple[StoreProblem, StoredFile]]:
             found = []
-            for stored in self._files_of(source):
+            for stored in self._listing.of_source(source):
                 unique_id = stored.attributes.get("unique_id", "")
                 problem = file_problem(stored, maps.rows.get(unique_id), maps.files.get(unique_id))
                 if problem:
@@ -158,26 +147,19 @@ class _StoreCheck:
             else:
                 yield await self._removed(problem, stored.file_id)
 
-    def _files_of(self, source: StoredSource) -> Iterator[StoredFile]:
-        return (one for one in self._listing.of_domain(source.domain_id) if is_of(source, one.attributes))
-
     # ── repairing ──
 
     async def _removed(self, problem: StoreProblem, file_id: str) -> StoreFinding:
         """Remove a file of ours; it stays in the global storage if a map of another source names it."""
         if self._fix:
-            if not await asyncio.to_thread(self._named_files.has, file_id):
-                await self._store.delete(file_id)
-            await self._store.detach(file_id)
-            await asyncio.to_thread(self._listing.remove, file_id)
+            await self._listing.take_out(self._store, self._named_files, file_id)
             log.info("🧹 Removed from the vector store → %s", file_id)
         return StoreFinding(problem, file_id, self._fix)
 
     def _rebuild(self, source: StoredSource, maps: EmbedMaps) -> None:
         """Write a lost map again: of each item the newest version that can be found."""
-        for stored in self._files_of(source):
-            versions = self._listing.of_item(stored.attributes.get("unique_id", ""))
-            newest = newest_live(one for one in versions if is_of(source, one.attributes))
+        for stored in self._listing.of_source(source):
+            newest = newest_live(self._listing.of_item(source, stored.attributes.get("unique_id", "")))
             if newest is not None and newest.file_id == stored.file_id:
                 self._take_up(source, maps, stored)
         maps.begin_rows()

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Iterator
 
+from core.outputs.vector_store.file_attributes import is_of
+from core.outputs.vector_store.io.named_files import NamedFiles
+from core.outputs.vector_store.protocol import VectorStore
 from core.outputs.vector_store.store_files import FileStatus, StoredFile
 from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, ScratchDatabase, as_key
+from core.sources.sharepoint.stored_source import StoredSource
+
+_LISTED_AT_ONCE = 500
 
 
 class StoreListing(ScratchDatabase):
@@ -17,6 +24,24 @@ class StoreListing(ScratchDatabase):
         " WITHOUT ROWID",
         "CREATE INDEX by_item ON files (item)",
     )
+
+    async def read(self, store: VectorStore) -> None:
+        """Take every file of a store. Raises if its list cannot be read to its end: then nothing was changed."""
+        some: list[StoredFile] = []
+        async for one in store.files():
+            some.append(one)
+            if len(some) >= _LISTED_AT_ONCE:
+                await asyncio.to_thread(self.add_all, some)
+                some = []
+        await asyncio.to_thread(self.add_all, some)
+
+    async def take_out(self, store: VectorStore, named: NamedFiles, file_id: str) -> None:
+        """Take a file out of the store, and out of the global storage if no other map names it."""
+        if not await asyncio.to_thread(named.has, file_id):
+            # First: if we were killed between the two, a file attached nowhere would be an orphan.
+            await store.delete(file_id)
+        await store.detach(file_id)
+        await asyncio.to_thread(self.remove, file_id)
 
     def add_all(self, files: Iterable[StoredFile]) -> None:
         """Take files."""
@@ -32,9 +57,14 @@ class StoreListing(ScratchDatabase):
         found = self._ask("SELECT file FROM files WHERE id = ?", as_key(file_id))
         return _read(found[0][0]) if found else None
 
-    def of_item(self, unique_id: str) -> list[StoredFile]:
-        """Return the files whose attributes name this item, from any uploader."""
-        return [_read(text) for (text,) in self._ask("SELECT file FROM files WHERE item = ?", as_key(unique_id))]
+    def of_item(self, source: StoredSource, unique_id: str) -> list[StoredFile]:
+        """Return what the store has of an item, in all versions that we uploaded for this source."""
+        found = self._ask("SELECT file FROM files WHERE item = ?", as_key(unique_id))
+        return [one for (text,) in found if is_of(source, (one := _read(text)).attributes)]
+
+    def of_source(self, source: StoredSource) -> Iterator[StoredFile]:
+        """Yield what we uploaded for this source."""
+        return (one for one in self.of_domain(source.domain_id) if is_of(source, one.attributes))
 
     def of_domain(self, domain_id: str) -> Iterator[StoredFile]:
         """Yield the files that say they are of this domain."""
