@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import re
 from collections.abc import Awaitable, Callable
@@ -147,17 +148,20 @@ class RouteTable(list[Route[Any]]):
         super().__init__()
         self.tag = tag
 
-    def add(self, method: Method, path: str, summary: str, **options: Any) -> Callable[[H], H]:
+    def add(self, method: Method, path: str, **options: Any) -> Callable[[H], H]:
         """Make a function the handler of a route; its annotations say what it takes and what it answers.
 
-        `options` are further fields of `Route`, or `request` and `answer` where the annotations do not name them.
+        The first line of its docstring is the summary, the rest the description. `options` are further fields of
+        `Route`, or those that docstring and annotations do not tell.
         """
 
         def declare(handler: H) -> H:
             returned = get_type_hints(handler)["return"]
-            answer = next((one for one in (returned, *get_args(returned)) if _is_model(one)), None)
-            fields = {"request": request_of(handler), "answer": answer, "tag": self.tag, **options}
-            self.append(Route(method=method, path=path, summary=summary, handler=handler, **fields))
+            told: dict[str, Any] = {"request": request_of(handler), "tag": self.tag}
+            told["answer"] = next((one for one in (returned, *get_args(returned)) if _is_model(one)), None)
+            told["summary"], *more = (inspect.getdoc(handler) or path).split("\n\n")
+            told["description"] = " ".join(" ".join(more).split())
+            self.append(Route(method=method, path=path, handler=handler, **{**told, **options}))
             return handler
 
         return declare

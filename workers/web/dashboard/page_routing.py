@@ -56,16 +56,16 @@ class PageTable(RouteTable):
                 return rendering.render(call.http, template, values, title=str(values.get("title", title)))
 
             fields = {"request": request_of(view), "other_types": (HTML,), "takes_filters": True, **options}
-            self.add("GET", path, title, **fields)(handle)
+            self.add("GET", path, **fields)(handle)
             return view
 
         return declare
 
-    def form(self, path: str, summary: str, **options: Any) -> Callable[[H], H]:
+    def form(self, path: str, **options: Any) -> Callable[[H], H]:
         """Make a function the handler of a form that answers with a page of its own."""
-        return self.add("POST", path, summary, other_types=(HTML,), fields_in="form", **options)
+        return self.add("POST", path, other_types=(HTML,), fields_in="form", **options)
 
-    def action(self, path: str, summary: str, again: Again | None = None, **options: Any) -> Callable[[A], A]:
+    def action(self, path: str, again: Again | None = None, **options: Any) -> Callable[[A], A]:
         """Make a function the action of a form: the page it leads to then says what was done, or why not.
 
         `again` shows a form that takes long to fill in; without it a refusal leads back to the page of the form.
@@ -81,7 +81,7 @@ class PageTable(RouteTable):
                     return again(call, asked, problem) if again else see_other(call.http, back, failure_notice(problem))
                 return see_other(call.http, done.path or back, Notice(done.text))
 
-            self.form(path, summary, **{"request": request_of(act), "seconds": ACTION_SECONDS, **options})(handle)
+            self.form(path, **{"request": request_of(act), "seconds": ACTION_SECONDS, **options})(handle)
             return act
 
         return declare

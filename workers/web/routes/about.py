@@ -28,28 +28,22 @@ class FileRequest(RequestModel):
     v: str = Field(default="", max_length=20, description="Part of its hash: a changed file has another address.")
 
 
-@ROUTES.add("GET", "/openapi.json", "This API as an OpenAPI 3.1 document.", other_types=(JSON,))
+@ROUTES.add("GET", "/openapi.json", other_types=(JSON,))
 async def show_openapi(call: Call, _: NoParameters) -> web.Response:
-    """Return the OpenAPI document."""
+    """This API as an OpenAPI 3.1 document."""
     return web.json_response(_document(call.http.app[TABLE]))
 
 
-@ROUTES.add("GET", "/docs", "This API as a page to read.", other_types=(HTML,))
+@ROUTES.add("GET", "/docs", other_types=(HTML,))
 async def show_docs(call: Call, _: NoParameters) -> web.Response:
-    """Return the docs page."""
+    """This API as a page to read."""
     return web.Response(text=docs_page.docs_page(_document(call.http.app[TABLE])), content_type=HTML)
 
 
-@ROUTES.add(
-    "GET",
-    "/static/{name}",
-    "A file of the pages, such as their style sheet.",
-    other_types=(CSS, JAVASCRIPT),
-    is_public=True,
-)
+@ROUTES.add("GET", "/static/{name}", other_types=(CSS, JAVASCRIPT), is_public=True)
 async def show_file(call: Call, asked: FileRequest) -> web.FileResponse:
-    """Return a file of the pages; only names that are in the folder are looked up."""
-    if asked.name not in _file_names():
+    """A file of the pages, such as their style sheet."""
+    if asked.name not in _file_names():  # no other name is looked up
         raise NotFound(f"There is no file {asked.name}.")
     lifetime = f"max-age={YEAR_SECONDS}, immutable" if asked.v else "max-age=3600"
     response = web.FileResponse(STATIC / asked.name, headers={"Cache-Control": lifetime})

@@ -44,9 +44,9 @@ class TextAnswer(RootModel[StoredText]):
     """An article, a page or a file with its text; docs/export.md describes the fields."""
 
 
-@ROUTES.add("GET", "/api/articles", "Articles, newest first.")
+@ROUTES.add("GET", "/api/articles")
 async def list_articles(call: StoreCall, asked: ArticlesRequest) -> ArticlesAnswer:
-    """List articles, newest first."""
+    """Articles, newest first."""
     subscriptions = call.context.subscriptions
     category = await subscriptions.require_category(asked.category) if asked.category else ""
     wanted = ArticleFilter(
@@ -60,9 +60,12 @@ async def list_articles(call: StoreCall, asked: ArticlesRequest) -> ArticlesAnsw
     return ArticlesAnswer(articles=list(page.articles), cursor=page.cursor)
 
 
-@ROUTES.add("GET", "/api/articles/{uid}", "One article with its text.")
+@ROUTES.add("GET", "/api/articles/{uid}")
 async def show_article(call: Call, asked: ArticleRequest) -> TextAnswer:
-    """Return one article with its text, also by the uid of another URL of it."""
+    """One article with its text.
+
+    By its uid, or by that of another URL of it.
+    """
     text = await StoredTextReader(call.client, call.keys).find(asked.uid, Path("/"))
     if text is None:
         raise NotFound(f"There is no article {asked.uid}. GET /api/items/why?url=… says what became of a URL.")

@@ -75,18 +75,18 @@ OPML = "text/x-opml"
 XML = "application/xml"
 
 
-@ROUTES.add("GET", "/api/categories", "All categories with the number of their feeds, links and articles.")
+@ROUTES.add("GET", "/api/categories")
 async def list_categories(call: StoreCall, _: NoParameters) -> CategoriesAnswer:
-    """List categories with the number of their feeds, links and articles."""
+    """All categories with the number of their feeds, links and articles."""
     subscriptions = call.context.subscriptions
     by_category = await subscriptions.by_category()
     answers = [await _answer(call, name, len(by_category.get(name, ()))) for name in await subscriptions.categories()]
     return CategoriesAnswer(categories=answers)
 
 
-@ROUTES.add("GET", "/api/categories/{name}", "One category.")
+@ROUTES.add("GET", "/api/categories/{name}")
 async def show_category(call: Call, asked: CategoryRequest) -> CategoryAnswer:
-    """Return one category."""
+    """One category."""
     subscriptions = call.context.subscriptions
     name = await subscriptions.require_category(asked.name)
     return await _answer(call, name, len((await subscriptions.by_category()).get(name, ())))
@@ -97,11 +97,9 @@ async def _answer(call: StoreCall, name: str, feeds: int) -> CategoryAnswer:
     return CategoryAnswer(name=name, feeds=feeds, links=links, articles=articles)
 
 
-@ROUTES.add(
-    "POST", "/api/categories/{name}/poll", "Have all feeds of a category polled now by the ingestor.", fields_in="body"
-)
+@ROUTES.add("POST", "/api/categories/{name}/poll", fields_in="body")
 async def poll_category(call: Call, asked: PollCategoryRequest) -> CategoryPollAnswer:
-    """Make all feeds of a category due; a running ingestor polls them within a second."""
+    """Have all feeds of a category polled now by the ingestor."""
     await require_unpaused(call.client, call.keys)
     urls = await choose_feeds(call.context.subscriptions, category=asked.name)
     waiting = await make_due(call.context.feeds, urls, await call.now(), force=asked.force)
@@ -110,22 +108,16 @@ async def poll_category(call: Call, asked: PollCategoryRequest) -> CategoryPollA
     )
 
 
-@ROUTES.add("GET", "/api/opml", "All subscriptions as OPML 2.0.", other_types=(OPML,))
+@ROUTES.add("GET", "/api/opml", other_types=(OPML,))
 async def write_opml(call: Call, _: NoParameters) -> web.Response:
-    """Return all subscriptions."""
+    """All subscriptions as OPML 2.0."""
     context = call.context
     return web.Response(body=await export_opml(context.subscriptions, context.feeds), content_type=OPML)
 
 
-@ROUTES.add(
-    "POST",
-    "/api/opml",
-    "Subscribe to the feeds of an OPML document; its folders become categories.",
-    body_type=XML,
-    other_body_types=("text/xml", OPML),
-)
+@ROUTES.add("POST", "/api/opml", body_type=XML, other_body_types=("text/xml", OPML))
 async def read_opml(call: Call, asked: OpmlRequest) -> OpmlAnswer:
-    """Subscribe to the feeds of a document."""
+    """Subscribe to the feeds of an OPML document; its folders become categories."""
     if not call.body.strip():
         raise ApiError(422, "invalid", "There is no OPML document in the body.", "Send the file as it is.")
     origin = f"api:{asked.name}" if asked.name else ""
@@ -159,29 +151,17 @@ class CategoryChangeAnswer(AnswerModel):
     notes: list[str] = Field(description="Files that bring the category back, and what to do about it.")
 
 
-@ROUTES.add(
-    "POST",
-    "/api/categories/{name}/rename",
-    "Rename a category with its feeds, links and articles; into an existing one merges them.",
-    fields_in="body",
-    seconds=None,
-)
+@ROUTES.add("POST", "/api/categories/{name}/rename", fields_in="body", seconds=None)
 async def rename(call: Call, asked: RenameCategoryRequest) -> CategoryChangeAnswer:
-    """Rename a category, or merge it into one that exists."""
+    """Rename a category with its feeds, links and articles; into an existing one merges them."""
     changes = _changes(call, dry_run=asked.dry_run)
     await changes.rename(asked.name, asked.to)
     return _change_answer(call, changes, asked.name, asked.to, dry_run=asked.dry_run)
 
 
-@ROUTES.add(
-    "DELETE",
-    "/api/categories/{name}",
-    "Drop a category with its feeds and links, and the articles that no other category has.",
-    is_destructive=True,
-    seconds=None,
-)
+@ROUTES.add("DELETE", "/api/categories/{name}", is_destructive=True, seconds=None)
 async def drop(call: Call, asked: DropCategoryRequest) -> CategoryChangeAnswer:
-    """Drop a category."""
+    """Drop a category with its feeds and links, and the articles that no other category has."""
     changes = _changes(call, dry_run=asked.dry_run)
     await changes.drop(asked.name)
     return _change_answer(call, changes, asked.name, "", dry_run=asked.dry_run)

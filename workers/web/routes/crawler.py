@@ -125,7 +125,12 @@ def _answer(action: str, asked: CrawlerRequest, message: str, **more: object) ->
 
 def _add_route(name: str, summary: str, work: Work) -> None:
     @ROUTES.add(
-        "POST", f"/v2/crawler/{name}", summary, other_types=(EVENT_STREAM, HTML), is_destructive=True, seconds=None
+        "POST",
+        f"/v2/crawler/{name}",
+        summary=summary,
+        other_types=(EVENT_STREAM, HTML),
+        is_destructive=True,
+        seconds=None,
     )
     async def handle(call: Call, asked: CrawlerRequest) -> CrawlerAnswer | web.StreamResponse:
         return await _answered(call, asked, work)

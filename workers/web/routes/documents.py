@@ -97,31 +97,24 @@ class RebuildAnswer(AnswerModel):
     would_change: dict[str, int] | None = Field(description="Of a dry run.")
 
 
-@ROUTES.add(
-    "POST",
-    "/api/AddUrlDocument",
-    "Add a URL; one that is known is checked now.",
-    description="Without a category or a domain it is a single page of the source `urls`. What the fetcher or the "
-    "scope of the domain would refuse is refused with the reason.",
-    fields_in="body",
-)
+@ROUTES.add("POST", "/api/AddUrlDocument", fields_in="body")
 async def add_url(call: StoreCall, asked: AddUrlRequest) -> AddUrlAnswer:
-    """Register a URL and send a job for it."""
+    """Add a URL; one that is known is checked now.
+
+    Without a category or a domain it is a single page of the source `urls`. What the fetcher or the scope of the
+    domain would refuse is refused with the reason.
+    """
     adder = UrlAdder(call.settings, call.client, call.keys)
     added = await adder.add(asked.url, category=asked.category, domain=asked.domain, force=asked.force)
     return AddUrlAnswer(**asdict(added))
 
 
-@ROUTES.add(
-    "POST",
-    "/api/RebuildIndex",
-    "Rebuild the due sets or all chunks, as a run.",
-    description="Search answers all the time: new chunks are built beside the live ones and swapped page by page.",
-    fields_in="body",
-    is_destructive=True,
-)
+@ROUTES.add("POST", "/api/RebuildIndex", fields_in="body", is_destructive=True)
 async def rebuild_index(call: Call, asked: RebuildRequest) -> RebuildAnswer:
-    """Start a rebuild, or count what it would change."""
+    """Rebuild the due sets or all chunks, as a run.
+
+    Search answers all the time: new chunks are built beside the live ones and swapped page by page.
+    """
     index = IndexRebuild(call.settings, call.client, call.keys)
     if asked.dry_run:
         return RebuildAnswer(job=None, would_change=await index.preview(asked.what, force=asked.force))
@@ -130,9 +123,9 @@ async def rebuild_index(call: Call, asked: RebuildRequest) -> RebuildAnswer:
     return RebuildAnswer(job=Job.of(run), would_change=None)
 
 
-@ROUTES.add("POST", "/api/ReindexItem", "Check items now, or read them again with force.", fields_in="body")
+@ROUTES.add("POST", "/api/ReindexItem", fields_in="body")
 async def reindex(call: Call, asked: ReindexItemRequest) -> ReindexItemAnswer:
-    """Make items due and send the first jobs, or only count them."""
+    """Check items now, or read them again with force."""
     reindexer, request = Reindexer(call.settings, call.client, call.keys), _request(asked)
     if asked.dry_run:
         counts = await reindexer.count(await reindexer.select(request, Path("/")))

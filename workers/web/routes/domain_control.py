@@ -25,33 +25,28 @@ class DomainRequest(RequestModel):
     id: DomainId
 
 
-@ROUTES.add("GET", "/v2/domains/{id}/state", "The unified state of a domain: job, crawl, processing, metrics.")
+@ROUTES.add("GET", "/v2/domains/{id}/state")
 async def show_state(call: Call, asked: DomainRequest) -> KbState:
-    """Return the unified state of a domain."""
+    """The unified state of a domain: job, crawl, processing, metrics."""
     await take_up_domain(call, asked.id)
     return await KbStateStore(call.client, call.keys).require(asked.id, await call.now())
 
 
-@ROUTES.add(
-    "POST",
-    "/v2/domains/{id}/pause",
-    "Pause everything of a domain, also what would start later, until it is resumed.",
-    is_destructive=True,
-)
+@ROUTES.add("POST", "/v2/domains/{id}/pause", is_destructive=True)
 async def pause_domain(call: Call, asked: DomainRequest) -> DomainJobs:
-    """Pause everything of a domain."""
+    """Pause everything of a domain, also what would start later, until it is resumed."""
     return await _changed(call, call.services.run_control.pause_domain, asked)
 
 
-@ROUTES.add("POST", "/v2/domains/{id}/resume", "Go on with everything of a domain.", is_destructive=True)
+@ROUTES.add("POST", "/v2/domains/{id}/resume", is_destructive=True)
 async def resume_domain(call: Call, asked: DomainRequest) -> DomainJobs:
-    """Resume everything of a domain."""
+    """Go on with everything of a domain."""
     return await _changed(call, call.services.run_control.resume_domain, asked)
 
 
-@ROUTES.add("POST", "/v2/domains/{id}/cancel", "Cancel the runs of a domain; what is done stays.", is_destructive=True)
+@ROUTES.add("POST", "/v2/domains/{id}/cancel", is_destructive=True)
 async def cancel_domain(call: Call, asked: DomainRequest) -> DomainJobs:
-    """Cancel the runs of a domain."""
+    """Cancel the runs of a domain; what is done stays."""
     return await _changed(call, call.services.run_control.cancel_domain, asked)
 
 
@@ -61,14 +56,9 @@ class ApproveRequest(DomainRequest):
     source_id: SourceName | None = Field(default=None, description="Only those of this source.")
 
 
-@ROUTES.add(
-    "POST",
-    "/v2/domains/{id}/approve",
-    "Approve what the loss guard has stopped: remove it, now and within a day, by a crawl that begins now.",
-    is_destructive=True,
-)
+@ROUTES.add("POST", "/v2/domains/{id}/approve", is_destructive=True)
 async def approve_removals(call: Call, asked: ApproveRequest) -> ApprovalAnswer:
-    """Let a domain lose more than the loss guard lets it, for a day, and crawl it."""
+    """Approve what the loss guard has stopped: remove it, now and within a day, by a crawl that begins now."""
     await take_up_domain(call, asked.id)
     sources = await approve_losses(call.client, call.keys, asked.id, asked.source_id)
     with as_conflict():

@@ -106,54 +106,45 @@ class RemovalAnswer(AnswerModel):
 ROUTES = RouteTable("domains")
 
 
-@ROUTES.add("GET", "/v2/domains", "All domains with their sources.")
+@ROUTES.add("GET", "/v2/domains")
 async def list_domains(call: StoreCall, _: NoParameters) -> DomainsAnswer:
-    """List all domains with their sources."""
+    """All domains with their sources."""
     problems = await take_up(call).all()
     domains = await read_domains(call.client, call.keys)
     return DomainsAnswer(domains=domains, problems=problems)
 
 
-@ROUTES.add("GET", "/v2/domains/{id}", "One domain with its configuration and sources.")
+@ROUTES.add("GET", "/v2/domains/{id}")
 async def show_domain(call: Call, asked: OneDomainRequest) -> DomainDetailsAnswer:
-    """Return one domain with its configuration."""
+    """One domain with its configuration and sources."""
     await take_up_domain(call, asked.id)
     domain = await DomainStore(call.client, call.keys).require(asked.id)
     overview = await read_domain(call.client, call.keys, domain)
     return DomainDetailsAnswer(domain=overview, config=field_parsing.mapping(domain.config))
 
 
-@ROUTES.add(
-    "GET",
-    "/v2/domains/{id}/report",
-    "The last runs of a domain, what it refused, what is in error.",
-    other_types=(JSON,),
-)
+@ROUTES.add("GET", "/v2/domains/{id}/report", other_types=(JSON,))
 async def show_report(call: Call, asked: OneDomainRequest) -> web.Response:
-    """Return the last runs of a domain, what it refused, and what is in error."""
+    """The last runs of a domain, what it refused, what is in error."""
     await take_up_domain(call, asked.id)
     report = await read_report(call.settings, call.client, call.keys, asked.id)
     return web.json_response(report_json(report))
 
 
-@ROUTES.add(
-    "POST",
-    "/v2/domains",
-    "Add a domain.",
-    description="The body is a domain.json. A folder is only taken below FOLDER_ROOTS: elsewhere only the "
-    "command of a person on this machine may name one.",
-    request=PutDomainRequest,
-    fields_in="body",
-)
+@ROUTES.add("POST", "/v2/domains", request=PutDomainRequest, fields_in="body")
 async def create_domain(call: Call, asked: DomainBody) -> PutDomainAnswer:
-    """Add a domain that is not there yet."""
+    """Add a domain.
+
+    The body is a domain.json. A folder is only taken below FOLDER_ROOTS: elsewhere only the command of a person on
+    this machine may name one.
+    """
     await refuse_known(call, asked.id, f"PUT /v2/domains/{asked.id} changes it.")
     return await put_domain(call, asked)
 
 
-@ROUTES.add("POST", "/v2/quick_domains", "Add a domain of one source, by an address or a folder.", fields_in="body")
+@ROUTES.add("POST", "/v2/quick_domains", fields_in="body")
 async def create_quick_domain(call: Call, asked: QuickDomainRequest) -> PutDomainAnswer:
-    """Add a domain of one source."""
+    """Add a domain of one source, by an address or a folder."""
     domain = await read_quick(call.settings, call.client, call.keys, asked.what, asked.id or "")
     await refuse_known(call, domain.id, "Give this one an id of its own.")
     return await store_domain(call, domain)
@@ -166,17 +157,12 @@ async def refuse_known(call: Call, domain_id: str, hint: str) -> None:
         raise ApiError(409, "conflict", f"There is a domain {domain_id} already.", hint)
 
 
-@ROUTES.add(
-    "PUT",
-    "/v2/domains/{id}",
-    "Add a domain, or give it another configuration.",
-    request=PutDomainRequest,
-    fields_in="body",
-    is_destructive=True,
-    seconds=None,
-)
+@ROUTES.add("PUT", "/v2/domains/{id}", request=PutDomainRequest, fields_in="body", is_destructive=True, seconds=None)
 async def put_domain(call: Call, asked: DomainBody) -> PutDomainAnswer:
-    """Add a domain, or give it another configuration; sources that it no longer has go with their items."""
+    """Add a domain, or give it another configuration.
+
+    Sources that it no longer has go with their items.
+    """
     fields = asked.model_dump(mode="json", exclude_unset=True)
     return await store_domain(call, parse_domain(json.dumps(fields), "/"))
 
@@ -193,9 +179,12 @@ async def store_domain(call: Call, domain: Domain) -> PutDomainAnswer:
     )
 
 
-@ROUTES.add("DELETE", "/v2/domains/{id}", "Remove a domain with all its items.", is_destructive=True, seconds=None)
+@ROUTES.add("DELETE", "/v2/domains/{id}", is_destructive=True, seconds=None)
 async def delete_domain(call: Call, asked: RemoveDomainRequest) -> RemovalAnswer:
-    """Remove a domain with its sources and all items that no other source lists."""
+    """Remove a domain with all its items.
+
+    Items that other sources list stay.
+    """
     counts = await remove_domain(call.settings, call.client, call.keys, asked.id, dry_run=asked.dry_run)
     return RemovalAnswer(
         name=asked.id,

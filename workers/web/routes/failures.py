@@ -73,9 +73,9 @@ class RetriedAnswer(AnswerModel):
     links: int = Field(description="The next run of the canonical fetcher tries them.")
 
 
-@ROUTES.add("GET", "/api/failures", "Links that gave no article, newest first, with counts by code and host.")
+@ROUTES.add("GET", "/api/failures")
 async def list_failures(call: Call, asked: FailuresRequest) -> FailuresAnswer:
-    """List links that gave no article."""
+    """Links that gave no article, newest first, with counts by code and host."""
     failures, wanted = FailureList(call.client, call.keys), FailureFilter(asked.code, asked.host)
     page = await failures.page(wanted, asked.limit, asked.offset)
     end = asked.offset + asked.limit
@@ -85,9 +85,9 @@ async def list_failures(call: Call, asked: FailuresRequest) -> FailuresAnswer:
     return FailuresAnswer.copied(page, failures=answers, next_offset=next_offset, **counts)
 
 
-@ROUTES.add("POST", "/api/failures/retry", "Try a failed link again, or all of a code or of a host.", fields_in="body")
+@ROUTES.add("POST", "/api/failures/retry", fields_in="body")
 async def retry_failures(call: Call, asked: RetryFailuresRequest) -> RetriedAnswer:
-    """Try links again."""
+    """Try a failed link again, or all of a code or of a host."""
     failures = FailureList(call.client, call.keys)
     if asked.uid:
         count = await failures.retry_link(asked.uid)

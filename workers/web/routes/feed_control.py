@@ -23,29 +23,18 @@ POLL_SECONDS = 300.0
 """A poll waits for its turn at the host, and for a slow server."""
 
 
-@ROUTES.add(
-    "PUT",
-    "/api/feeds/{id}",
-    "Set how often a feed is polled, and the gap between requests to its host.",
-    fields_in="body",
-)
+@ROUTES.add("PUT", "/api/feeds/{id}", fields_in="body")
 async def set_options(call: Call, asked: SetFeedRequest) -> FeedAnswer:
-    """Set how often a feed is polled."""
+    """Set how often a feed is polled, and the gap between requests to its host."""
     url, categories = await require_feed(call, asked.id)
     changes = {name: getattr(asked, name) for name in asked.model_fields_set - {"id"}}
     await feed_options(call).set_for_feed(url, changes)
     return await feed_answer(call, url, categories)
 
 
-@ROUTES.add(
-    "POST",
-    "/api/feeds/{id}/poll",
-    "Poll a feed now, beside a running ingestor.",
-    fields_in="body",
-    seconds=POLL_SECONDS,
-)
+@ROUTES.add("POST", "/api/feeds/{id}/poll", fields_in="body", seconds=POLL_SECONDS)
 async def poll(call: Call, asked: PollFeedRequest) -> PollAnswer:
-    """Poll a feed now, in this process, and say what came of it."""
+    """Poll a feed now, beside a running ingestor."""
     url, _ = await require_feed(call, asked.id)
     reports = await poll_now(call.context, [url], force=asked.force)
     if not reports:

@@ -72,16 +72,12 @@ class FeedEntriesAnswer(AnswerModel):
 ROUTES = RouteTable("feeds")
 
 
-@ROUTES.add(
-    "POST",
-    "/api/feed_preview",
-    "What a subscription would bring: its feed, the first entries, what is new, what would be refused.",
-    fields_in="body",
-    description="Nothing is stored but when the host was asked, and its robots.txt.",
-    seconds=POLL_SECONDS,
-)
+@ROUTES.add("POST", "/api/feed_preview", fields_in="body", seconds=POLL_SECONDS)
 async def preview(call: StoreCall, asked: PreviewFeedRequest) -> PreviewFeedAnswer:
-    """Return what a subscription would bring."""
+    """What a subscription would bring: its feed, the first entries, what is new, what would be refused.
+
+    Nothing is stored but when the host was asked, and its robots.txt.
+    """
     try:
         found = await preview_feed(call.context, asked.url, asked.category)
     except NoFeedThere as none:
@@ -94,13 +90,9 @@ async def preview(call: StoreCall, asked: PreviewFeedRequest) -> PreviewFeedAnsw
     )
 
 
-@ROUTES.add(
-    "GET",
-    "/api/feeds/{id}/entries",
-    "The entries of a feed's last body with their articles, and those that gave none, with the reason.",
-)
+@ROUTES.add("GET", "/api/feeds/{id}/entries")
 async def list_entries(call: StoreCall, asked: FeedEntriesRequest) -> FeedEntriesAnswer:
-    """Return the entries of a feed's last body, and those that gave no article."""
+    """The entries of a feed's last body with their articles, and those that gave none, with the reason."""
     url, categories = await require_feed(call, asked.id)
     entries = await FeedEntries(call.client, call.keys).of_feed(url, categories[0], asked.limit)
     failed = await FailedEntries(call.client, call.keys).of_feed(url, asked.limit)

@@ -164,9 +164,9 @@ class PollAnswer(AnswerModel):
 ROUTES = RouteTable("feeds")
 
 
-@ROUTES.add("GET", "/api/feeds", "All feeds with their health, or those of a category, of a health, with some words.")
+@ROUTES.add("GET", "/api/feeds")
 async def list_feeds(call: StoreCall, asked: FeedsRequest) -> FeedsAnswer:
-    """List feeds with their health, by address."""
+    """All feeds with their health, or those of a category, of a health, with some words."""
     now = await call.now()
     directory = FeedDirectory(call.client, call.keys, call.context.subscriptions, call.context.feeds)
     wanted = FeedFilter(asked.category, asked.health, asked.text)
@@ -176,9 +176,9 @@ async def list_feeds(call: StoreCall, asked: FeedsRequest) -> FeedsAnswer:
     return FeedsAnswer(total=page.total, by_health=dict(page.by_health), by_category=by_category, feeds=answers)
 
 
-@ROUTES.add("GET", "/api/feeds/{id}", "How one feed is, and why nothing comes from it.")
+@ROUTES.add("GET", "/api/feeds/{id}")
 async def show_feed(call: Call, asked: OneFeedRequest) -> FeedAnswer:
-    """Return how one feed is."""
+    """How one feed is, and why nothing comes from it."""
     return await feed_answer(call, *await require_feed(call, asked.id))
 
 
@@ -209,7 +209,7 @@ def feed_options(call: StoreCall) -> FeedOptions:
     return FeedOptions(call.client, call.keys, call.settings)
 
 
-@ROUTES.add("POST", "/api/feeds", "Subscribe to a feed, or to the feed of a site.", fields_in="body")
+@ROUTES.add("POST", "/api/feeds", fields_in="body")
 async def subscribe(call: Call, asked: AddFeedRequest) -> AddFeedAnswer:
     """Subscribe to a feed, or to the feed of a site."""
     try:
@@ -236,15 +236,9 @@ def no_feed(none: NoFeedThere) -> ApiError:
     return ApiError(422, "no_feed", str(none), f"The site has others: {others}." if others else "")
 
 
-@ROUTES.add(
-    "DELETE",
-    "/api/feeds/{id}",
-    "Unsubscribe from a feed; what it has brought stays, unless it is to be forgotten too.",
-    is_destructive=True,
-    seconds=None,
-)
+@ROUTES.add("DELETE", "/api/feeds/{id}", is_destructive=True, seconds=None)
 async def unsubscribe(call: Call, asked: RemoveFeedRequest) -> RemoveFeedAnswer:
-    """Unsubscribe from a feed; with `forget`, its own links and articles go too."""
+    """Unsubscribe from a feed; what it has brought stays, unless it is to be forgotten too."""
     url, categories = await require_feed(call, asked.id)
     removed: dict[str, int] = {}
     if asked.forget:

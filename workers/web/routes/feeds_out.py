@@ -66,19 +66,15 @@ class FeedTokenAnswer(AnswerModel):
     token: str = Field(description="For `?token=` of the addresses below /feeds/; empty: no API_TOKEN is set.")
 
 
-@ROUTES.add("GET", "/api/feeds_token", "The token that feed readers put into the addresses of republished feeds.")
+@ROUTES.add("GET", "/api/feeds_token")
 async def show_feed_token(call: Call, _: NoParameters) -> FeedTokenAnswer:
-    """Return the token of feeds to who has that of the API."""
+    """The token that feed readers put into the addresses of republished feeds."""
     return FeedTokenAnswer(token=feed_token(call.settings))
 
 
-@_feed(
-    "/feeds/failures.{format}",
-    "The feeds that broke, each with why and since when, as RSS, Atom or JSON Feed.",
-    description=f"An entry for each break; a feed that works again leaves. {VALIDATORS}",
-)
+@_feed("/feeds/failures.{format}", description=f"An entry for each break; a feed that works again leaves. {VALIDATORS}")
 async def show_failures(call: Call, asked: FailuresFeedRequest) -> web.Response:
-    """Return the feeds that broke, those that broke last first."""
+    """The feeds that broke, each with why and since when, as RSS, Atom or JSON Feed."""
     newest = await BrokenFeeds(call.client, call.keys).newest(asked.limit)
     entries = tuple(
         broken_feed_entry(one.state, one.categories, f"{base_url(call.http)}/feeds/{one.fid}")
@@ -89,13 +85,9 @@ async def show_failures(call: Call, asked: FailuresFeedRequest) -> web.Response:
     return await _answer(call, asked.format, "failures", "Broken feeds", description, entries)
 
 
-@_feed(
-    "/feeds/search.{format}",
-    "A saved search as RSS, Atom or JSON Feed: its best answers, newest first.",
-    description=f"The filters are those of /api/Search. {VALIDATORS}",
-)
+@_feed("/feeds/search.{format}", description=f"The filters are those of /api/Search. {VALIDATORS}")
 async def show_search(call: Call, asked: SearchFeedRequest) -> web.Response:
-    """Return what a search finds."""
+    """A saved search as RSS, Atom or JSON Feed: its best answers, newest first."""
     query = build_query(await query_arguments(call, asked), example=EXAMPLE)
     entries = await _articles(call).best(call.services.searcher, query, asked.limit)
     notes = [] if entries else await unknown_names(call.client, call.keys, query.filters)
@@ -106,11 +98,10 @@ async def show_search(call: Call, asked: SearchFeedRequest) -> web.Response:
 
 @_feed(
     "/feeds/{category}.{format}",
-    "The newest articles of a category with their texts, as RSS, Atom or JSON Feed.",
     description=f"Copies of an article that the category has already are left out. {VALIDATORS}",
 )
 async def show_category(call: Call, asked: CategoryFeedRequest) -> web.Response:
-    """Return the newest articles of a category."""
+    """The newest articles of a category with their texts, as RSS, Atom or JSON Feed."""
     category = await call.context.subscriptions.require_category(asked.category)
     entries = await _articles(call).newest(category, asked.limit)
     description = f"The newest articles of the category {category}, republished by Freshet."

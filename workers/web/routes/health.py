@@ -37,18 +37,13 @@ class HealthAnswer(AnswerModel):
     paused_scopes: int = Field(description="How much is paused: kinds, domains and sources.")
 
 
-@ROUTES.add(
-    "GET",
-    "/health",
-    "Whether the store, the processes and the workers are there, and how late they are.",
-    description="200 while work is done; 503 when Redis does not answer, or what is due is 15 minutes late and "
-    "nobody is alive who could do it. Needs no token, and names no host, URL or item.",
-    answer=HealthAnswer,
-    statuses=(200, 503),
-    is_public=True,
-)
+@ROUTES.add("GET", "/health", answer=HealthAnswer, statuses=(200, 503), is_public=True)
 async def show_health(call: Call, _: NoParameters) -> web.Response:
-    """Return 200 while work is done, and 503 when the store is away, or work is late and no process does it."""
+    """Whether the store, the processes and the workers are there, and how late they are.
+
+    200 while work is done; 503 when Redis does not answer, or what is due is 15 minutes late and nobody is alive
+    who could do it. Needs no token, and names no host, URL or item.
+    """
     try:
         report = await call.services.monitor.health()
     except StoreUnreachable:  # not opened yet; its sentence names the server
@@ -64,8 +59,8 @@ def _answer(report: HealthReport) -> HealthAnswer:
     )
 
 
-@ROUTES.add("GET", "/metrics", "Metrics in the text format of Prometheus.", other_types=(TEXT,))
+@ROUTES.add("GET", "/metrics", other_types=(TEXT,))
 async def show_metrics(call: Call, _: NoParameters) -> web.Response:
-    """Return the metrics in the text format of Prometheus."""
+    """Metrics in the text format of Prometheus."""
     values = await call.services.monitor.metrics()
     return web.Response(body=metrics.exposition(values), headers={"Content-Type": CONTENT_TYPE_LATEST})

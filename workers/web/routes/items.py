@@ -133,9 +133,9 @@ class WhyAnswer(PlainAnswer):
 ROUTES = RouteTable("items")
 
 
-@ROUTES.add("GET", "/api/items", "Items of the registry by status, source, domain or host.")
+@ROUTES.add("GET", "/api/items")
 async def list_items(call: Call, asked: ItemsRequest) -> ItemsAnswer:
-    """List items page by page."""
+    """Items of the registry by status, source, domain or host."""
     wanted = ItemFilter(
         (asked.status,) if asked.status else (), await _sources(call, asked), asked.host, with_images=asked.images
     )
@@ -162,17 +162,20 @@ def _answer(item: ListedItem) -> ItemAnswer:
     return ItemAnswer(**values.pop("verification"), **values)
 
 
-@ROUTES.add("GET", "/api/items/why", "Why a URL is there, or not: who lists it, what became of it, what happens next.")
+@ROUTES.add("GET", "/api/items/why")
 async def explain(call: StoreCall, asked: WhyRequest) -> WhyAnswer:
-    """Return the whole trail of a URL; nothing is changed or requested."""
+    """Why a URL is there, or not: who lists it, what became of it, what happens next.
+
+    Nothing is changed or requested.
+    """
     now = await call.now()
     trail = await explain_url(call.client, call.keys, call.settings, asked.url, now)
     return WhyAnswer.model_validate(trail.to_json())
 
 
-@ROUTES.add("GET", "/api/items/{id}", "One item: its record, sources, text in short and number of chunks.")
+@ROUTES.add("GET", "/api/items/{id}")
 async def show_item(call: Call, asked: ItemRequest) -> ItemDetailsAnswer:
-    """Return an item with its record, sources, text in short and chunks."""
+    """One item: its record, sources, text in short and number of chunks."""
     reader = ItemDetailsReader(call.client, call.keys, call.settings.tracking_param_prefixes)
     values = asdict(await reader.require(asked.id))
     return ItemDetailsAnswer(**values.pop("verification"), **values)

@@ -54,9 +54,9 @@ class KindRequest(RequestModel):
     kind: RunKind
 
 
-@ROUTES.add("GET", "/v2/jobs", "The last runs, newest first.")
+@ROUTES.add("GET", "/v2/jobs")
 async def list_jobs(call: StoreCall, asked: JobsRequest) -> JobPage:
-    """Return jobs, newest first."""
+    """The last runs, newest first."""
     wanted = RunFilter(asked.kind, asked.domain, asked.status)
     runs = RunList(call.client, call.keys)
     page = await runs.page(wanted, await call.now(), asked.limit, asked.offset)
@@ -64,88 +64,72 @@ async def list_jobs(call: StoreCall, asked: JobsRequest) -> JobPage:
     return JobPage(jobs=[Job.of(run) for run in page.runs], next_offset=next_offset)
 
 
-@ROUTES.add("GET", "/v2/jobs/{id}", "One run.")
+@ROUTES.add("GET", "/v2/jobs/{id}")
 async def show_job(call: StoreCall, asked: JobRequest) -> Job:
-    """Return one job."""
+    """One run."""
     return Job.of(await _require(call, asked.id))
 
 
-@ROUTES.add("GET", "/v2/jobs/{id}/log", "The last lines of a run's log.")
+@ROUTES.add("GET", "/v2/jobs/{id}/log")
 async def show_log(call: StoreCall, asked: JobRequest) -> JobLog:
-    """Return the end of a job's log."""
+    """The last lines of a run's log."""
     await _require(call, asked.id)
     return JobLog(id=asked.id, lines=await call.context.runs.log_lines(asked.id))
 
 
-@ROUTES.add("GET", "/v2/jobs/{id}/failed", "The items that failed in a run, with their reasons.")
+@ROUTES.add("GET", "/v2/jobs/{id}/failed")
 async def list_failed(call: StoreCall, asked: FailedListRequest) -> FailedJobItems:
-    """Return items that failed."""
+    """The items that failed in a run, with their reasons."""
     run, now = await _require(call, asked.id), await call.now()
     failed_since = await _since_ts(call, asked.since)
     items = await call.context.runs.all_failed_items(run, now, code=asked.code, since_ts=failed_since, most=asked.limit)
     return FailedJobItems(id=asked.id, items=[FailedJobItem.of(item) for item in items])
 
 
-@ROUTES.add(
-    "GET",
-    "/v2/jobs/{id}/stream",
-    "A run as server-sent events until its end: job, log, end.",
-    other_types=(EVENT_STREAM,),
-    seconds=None,
-)
+@ROUTES.add("GET", "/v2/jobs/{id}/stream", other_types=(EVENT_STREAM,), seconds=None)
 async def follow_job(call: Call, asked: JobRequest) -> web.StreamResponse:
-    """Send the progress of a job until its end."""
+    """A run as server-sent events until its end: job, log, end."""
     await _require(call, asked.id)
     return await stream_jobs(call, [asked.id])
 
 
-@ROUTES.add(
-    "POST",
-    "/v2/jobs/{id}/pause",
-    "Pause a run: pausing while items are in flight, then paused, also after a restart.",
-    is_destructive=True,
-)
+@ROUTES.add("POST", "/v2/jobs/{id}/pause", is_destructive=True)
 async def pause_job(call: StoreCall, asked: JobRequest) -> Job:
-    """Pause a job."""
+    """Pause a run: pausing while items are in flight, then paused, also after a restart."""
     return await _changed(call.services.run_control.pause, asked)
 
 
-@ROUTES.add("POST", "/v2/jobs/{id}/resume", "Go on with a run from where it stopped.", is_destructive=True)
+@ROUTES.add("POST", "/v2/jobs/{id}/resume", is_destructive=True)
 async def resume_job(call: StoreCall, asked: JobRequest) -> Job:
-    """Resume a job."""
+    """Go on with a run from where it stopped."""
     return await _changed(call.services.run_control.resume, asked)
 
 
-@ROUTES.add("POST", "/v2/jobs/{id}/cancel", "End a run before its time; what is done stays.", is_destructive=True)
+@ROUTES.add("POST", "/v2/jobs/{id}/cancel", is_destructive=True)
 async def cancel_job(call: StoreCall, asked: JobRequest) -> Job:
-    """Cancel a job."""
+    """End a run before its time; what is done stays."""
     return await _changed(call.services.run_control.cancel, asked)
 
 
-@ROUTES.add("POST", "/v2/jobs/{id}/retry", "Visit the failed items of a run again.", is_destructive=True)
+@ROUTES.add("POST", "/v2/jobs/{id}/retry", is_destructive=True)
 async def retry_job(call: Call, asked: FailedRequest) -> RetryAnswer:
-    """Visit failed items again."""
+    """Visit the failed items of a run again."""
     failed_since = await _since_ts(call, asked.since)
     with as_conflict():
         result = await call.services.run_control.retry(asked.id, code=asked.code, since_ts=failed_since)
     return RetryAnswer(job=Job.of(result.run), items=result.items)
 
 
-@ROUTES.add(
-    "POST",
-    "/v2/jobs/kinds/{kind}/pause",
-    "Pause all runs of a kind, also those that would start later.",
-    is_destructive=True,
-)
+@ROUTES.add("POST", "/v2/jobs/kinds/{kind}/pause", is_destructive=True)
 async def pause_kind(call: Call, asked: KindRequest) -> JobPage:
-    """Pause all runs of a kind."""
+    """Pause all runs of a kind, also those that would start later."""
     runs = await call.services.run_control.pause_kind(asked.kind)
     return JobPage(jobs=[Job.of(run) for run in runs], next_offset=None)
 
 
-@ROUTES.add("POST", "/v2/jobs/kinds/{kind}/resume", "Go on with all runs of a kind.", is_destructive=True)
+@ROUTES.add("POST", "/v2/jobs/kinds/{kind}/resume", is_destructive=True)
 async def resume_kind(call: Call, asked: KindRequest) -> JobPage:
-    """Resume all runs of a kind."""
+    """Go on with all runs of a kind."""
     with as_conflict():
         runs = await call.services.run_control.resume_kind(asked.kind)
     return JobPage(jobs=[Job.of(run) for run in runs], next_offset=None)

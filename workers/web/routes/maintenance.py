@@ -67,26 +67,15 @@ class DoctorAnswer(AnswerModel):
     warnings: list[str] = Field(description="What only a person can change.")
 
 
-@ROUTES.add(
-    "GET",
-    "/api/status",
-    "The store, the last cycle, sources, runs and queues, as `scripts.status --json` prints them.",
-    other_types=(JSON,),
-)
+@ROUTES.add("GET", "/api/status", other_types=(JSON,))
 async def show_status(call: Call, _: NoParameters) -> web.Response:
-    """Return what `scripts.status --json` prints."""
+    """The store, the last cycle, sources, runs and queues, as `scripts.status --json` prints them."""
     return web.json_response(await collect_status(call.settings, call.client, call.keys))
 
 
-@ROUTES.add(
-    "GET",
-    "/api/export",
-    "Articles, pages and files with their texts, as JSON Lines.",
-    other_types=(JSON_LINES,),
-    seconds=None,
-)
+@ROUTES.add("GET", "/api/export", other_types=(JSON_LINES,), seconds=None)
 async def export(call: Call, asked: ExportRequest) -> web.StreamResponse:
-    """Send a line of JSON for each text, as they are read."""
+    """Articles, pages and files with their texts, as JSON Lines."""
     since_ts, until_ts = await call.moment(asked.since), await call.moment(asked.until, is_end=True)
     wanted = ExportFilter(asked.category, asked.domain, since_ts, until_ts)
     await Exporter(call.client, call.keys, wanted).check()
@@ -99,16 +88,9 @@ async def export(call: Call, asked: ExportRequest) -> web.StreamResponse:
     return response
 
 
-@ROUTES.add(
-    "POST",
-    "/api/forget",
-    "Forget a page, a feed or a domain with everything that belongs to it.",
-    fields_in="body",
-    is_destructive=True,
-    seconds=None,
-)
+@ROUTES.add("POST", "/api/forget", fields_in="body", is_destructive=True, seconds=None)
 async def forget(call: Call, asked: ForgetRequest) -> RemovalAnswer:
-    """Forget something with all that belongs to it."""
+    """Forget a page, a feed or a domain with everything that belongs to it."""
     if asked.domain:
         counts = await remove_domain(call.settings, call.client, call.keys, asked.domain, dry_run=asked.dry_run)
     elif asked.feed:
@@ -123,9 +105,12 @@ async def forget(call: Call, asked: ForgetRequest) -> RemovalAnswer:
     )
 
 
-@ROUTES.add("POST", "/api/doctor", "Check a sample of the store, and repair it on request.", fields_in="body")
+@ROUTES.add("POST", "/api/doctor", fields_in="body")
 async def check_sample(call: Call, asked: DoctorRequest) -> DoctorAnswer:
-    """Check a sample, as the timer does every minute; the whole store is checked by `scripts.doctor`."""
+    """Check a sample of the store, and repair it on request.
+
+    The timer does so every minute; `freshet doctor` checks the whole store.
+    """
     doctor = Doctor(call.client, call.keys, call.settings)
     findings = await doctor.check_sample(asked.sample)
     if asked.fix and findings:

@@ -52,18 +52,16 @@ class PaceOptionsAnswer(AnswerModel):
 ROUTES = RouteTable("feeds")
 
 
-@ROUTES.add("GET", "/api/pace", "Intervals, gaps and limits that were set for hosts, feeds and sources.")
+@ROUTES.add("GET", "/api/pace")
 async def list_options(call: Call, _: NoParameters) -> PaceOptionsAnswer:
-    """List what was set for hosts, feeds and sources."""
+    """Intervals, gaps and limits that were set for hosts, feeds and sources."""
     stored = await feed_options(call).all()
     return PaceOptionsAnswer(options=[PaceOptionAnswer.copied(one, **asdict(one.option)) for one in stored])
 
 
-@ROUTES.add(
-    "PUT", "/api/pace/{host}", "Set the gap between requests to a host, and how many it gets at once.", fields_in="body"
-)
+@ROUTES.add("PUT", "/api/pace/{host}", fields_in="body")
 async def set_host(call: Call, asked: SetHostRequest) -> HostPaceAnswer:
-    """Set the gap of a host and how many requests at once it gets."""
+    """Set the gap between requests to a host, and how many it gets at once."""
     try:
         host = checked_host(asked.host)
     except ValueError as error:

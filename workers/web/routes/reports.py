@@ -89,9 +89,9 @@ def archive_of(call: Call) -> ReportArchive:
     return ReportArchive(call.settings)
 
 
-@ROUTES.add("GET", "/v2/reports", "Reports of crawls, newest first.")
+@ROUTES.add("GET", "/v2/reports")
 async def list_reports(call: Call, asked: ReportsRequest) -> ReportsAnswer:
-    """List reports of crawls."""
+    """Reports of crawls, newest first."""
     found: Sequence[StoredReport] = await asyncio.to_thread(archive_of(call).list, asked.domain_id)
     end = asked.offset + asked.limit
     return ReportsAnswer(
@@ -100,15 +100,15 @@ async def list_reports(call: Call, asked: ReportsRequest) -> ReportsAnswer:
     )
 
 
-@ROUTES.add("GET", "/v2/reports/{id}", f"{READ} {ONE_PART}", request=ReportRequest, other_types=(JSON,))
-@ROUTES.add("GET", f"/v2/reports/{TYPE}/{{name}}", READ, request=NamedReportRequest, other_types=(JSON,))
+@ROUTES.add("GET", "/v2/reports/{id}", summary=f"{READ} {ONE_PART}", request=ReportRequest, other_types=(JSON,))
+@ROUTES.add("GET", f"/v2/reports/{TYPE}/{{name}}", summary=READ, request=NamedReportRequest, other_types=(JSON,))
 async def show_report(call: Call, asked: ReportRequest | NamedReportRequest) -> web.Response:
     """Return report.json."""
     return web.json_response(await asyncio.to_thread(archive_of(call).read, _id(asked)))
 
 
-@_download("/v2/reports/{id}/download", f"{DOWNLOAD} {ONE_PART}", request=DownloadRequest)
-@_download(f"/v2/reports/{TYPE}/{{name}}/download", DOWNLOAD, request=NamedDownloadRequest)
+@_download("/v2/reports/{id}/download", summary=f"{DOWNLOAD} {ONE_PART}", request=DownloadRequest)
+@_download(f"/v2/reports/{TYPE}/{{name}}/download", summary=DOWNLOAD, request=NamedDownloadRequest)
 async def download(call: Call, asked: DownloadRequest | NamedDownloadRequest) -> web.StreamResponse:
     """Return the zip of a report, or one file of it."""
     archive, report_id = archive_of(call), _id(asked)

@@ -182,15 +182,13 @@ async def query_arguments(call: StoreCall, asked: SearchFilters) -> QueryArgumen
     )
 
 
-@ROUTES.add(
-    "GET",
-    "/api/Search",
-    "Search articles, pages and files, by words and by meaning.",
-    description="Every result says when and how its text was last proved to be current. Without a model, or with "
-    "one that is away, words alone are searched, and `by` says why.",
-)
+@ROUTES.add("GET", "/api/Search")
 async def search(call: StoreCall, asked: SearchRequest) -> SearchAnswer:
-    """Search by words and by meaning."""
+    """Search articles, pages and files, by words and by meaning.
+
+    Every result says when and how its text was last proved to be current. Without a model, or with one that is
+    away, words alone are searched, and `by` says why.
+    """
     wanted = await query_arguments(call, asked)
     paged = replace(wanted, page=asked.page, per_page=asked.per_page, nest_images=asked.nest_images)
     query = build_query(paged, example=EXAMPLE)
@@ -201,14 +199,12 @@ async def search(call: StoreCall, asked: SearchRequest) -> SearchAnswer:
     return SearchAnswer.model_validate({**values, "notes": notes})
 
 
-@ROUTES.add(
-    "GET",
-    "/api/SearchStatus",
-    "How much search knows: counts, change and error rates, age since the last proof, backlog.",
-    description="Ages and the rates of the last day are those of some hundred random items; all else is counted.",
-)
+@ROUTES.add("GET", "/api/SearchStatus")
 async def show_search_status(call: Call, _: NoParameters) -> SearchStatusAnswer:
-    """Return counts, rates, ages and the backlog."""
+    """How much search knows: counts, change and error rates, age since the last proof, backlog.
+
+    Ages and the rates of the last day are those of some hundred random items; all else is counted.
+    """
     status = await call.services.monitor.search_status()
     freshness, backlog, ages = status.freshness, status.backlog, status.freshness.age_seconds
     return SearchStatusAnswer(

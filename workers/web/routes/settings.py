@@ -28,7 +28,7 @@ class SettingsAnswer(AnswerModel):
     settings: list[SettingAnswer]
 
 
-@ROUTES.add("GET", "/api/settings", "The settings in force: value, default, where each came from. Secrets are hidden.")
+@ROUTES.add("GET", "/api/settings")
 async def list_settings(call: StoreCall, _: NoParameters) -> SettingsAnswer:
-    """List every setting with its value and where it came from."""
+    """The settings in force: value, default, where each came from. Secrets are hidden."""
     return SettingsAnswer(settings=[SettingAnswer.copied(one) for one in settings_report(call.settings)])

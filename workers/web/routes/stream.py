@@ -35,18 +35,14 @@ class StreamRequest(RequestModel):
     )
 
 
-@ROUTES.add(
-    "GET",
-    "/stream",
-    "Every event as it happens, as server-sent events.",
-    description="The id of an event is its id in the Redis stream freshet:events. A client that reconnects with "
-    "Last-Event-ID gets every event after it exactly once; if some of them are no longer in the stream, an "
-    "event of type gap says so. A client that does not keep up is disconnected.",
-    other_types=(EVENT_STREAM,),
-    seconds=None,
-)
+@ROUTES.add("GET", "/stream", other_types=(EVENT_STREAM,), seconds=None)
 async def stream_events(call: Call, asked: StreamRequest) -> web.StreamResponse:
-    """Send every event until the client leaves."""
+    """Every event as it happens, as server-sent events.
+
+    The id of an event is its id in the Redis stream freshet:events. A client that reconnects with Last-Event-ID
+    gets every event after it exactly once; if some of them are no longer in the stream, an event of type gap says
+    so. A client that does not keep up is disconnected.
+    """
     after_id = call.http.headers.get("Last-Event-ID", "").strip() or asked.after
     _require_event_id(after_id)
     feed = call.services.events

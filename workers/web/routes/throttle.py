@@ -48,13 +48,9 @@ class ThrottleAnswer(AnswerModel):
 MOST = 200
 
 
-@ROUTES.add(
-    "GET",
-    "/api/throttle",
-    "Domains and hosts that we wait for and why, unreadable robots.txt, and hosts whose 304 is false.",
-)
+@ROUTES.add("GET", "/api/throttle")
 async def show_throttle(call: StoreCall, _: NoParameters) -> ThrottleAnswer:
-    """Return what we wait for now."""
+    """Domains and hosts that we wait for and why, unreadable robots.txt, and hosts whose 304 is false."""
     now = await call.now()
     store = ThrottleOverview(call.client, call.keys, call.context.paces)
     return ThrottleAnswer(

@@ -61,25 +61,21 @@ class DiffAnswer(AnswerModel):
     lines: list[DiffLineAnswer]
 
 
-@ROUTES.add(
-    "GET", "/api/items/{id}/versions", "The last ten versions of an item's text: when, which hash, which title."
-)
+@ROUTES.add("GET", "/api/items/{id}/versions")
 async def list_versions(call: Call, asked: ItemRequest) -> VersionsAnswer:
-    """Return when the text changed, and into what."""
+    """The last ten versions of an item's text: when, which hash, which title."""
     item_id = await _item_id(call, asked.id)
     history = await _store(call).history(item_id)
     versions = [VersionAnswer(**asdict(one), has_text=one.content_hash in history.kept) for one in history.versions]
     return VersionsAnswer(id=item_id, versions=versions)
 
 
-@ROUTES.add(
-    "GET",
-    "/api/items/{id}/diff",
-    "What changed between two versions of an item's text.",
-    description="Texts of earlier versions are kept for SNAPSHOT_DAYS; without that setting there are only hashes.",
-)
+@ROUTES.add("GET", "/api/items/{id}/diff")
 async def compare_versions(call: Call, asked: DiffRequest) -> DiffAnswer:
-    """Return what changed between two versions whose texts are kept."""
+    """What changed between two versions of an item's text.
+
+    Texts of earlier versions are kept for SNAPSHOT_DAYS; without that setting there are only hashes.
+    """
     item_id = await _item_id(call, asked.id)
     store = _store(call)
     newer = asked.newer or next((one.content_hash for one in (await store.history(item_id)).versions), "")

@@ -64,40 +64,30 @@ class SkipAnswer(AnswerModel):
 ROUTES = RouteTable("webhooks")
 
 
-@ROUTES.add("POST", "/api/webhooks/{id}/test", "Send a test message now.")
+@ROUTES.add("POST", "/api/webhooks/{id}/test")
 async def test(call: Call, asked: WebhookRequest) -> WebhookTestAnswer:
-    """Send a test message now, beside the queue."""
+    """Send a test message now."""
     attempt = await send_test(call.client, call.keys, call.context.fetcher, asked.id)
     is_taken = attempt.end is DeliveryEnd.DELIVERED
     return WebhookTestAnswer(is_taken=is_taken, http_status=attempt.http_status or None, reason=attempt.reason)
 
 
-@ROUTES.add(
-    "POST",
-    "/api/webhooks/{id}/skip",
-    "Give up the first event that waits, and go on with the next.",
-    is_destructive=True,
-)
+@ROUTES.add("POST", "/api/webhooks/{id}/skip", is_destructive=True)
 async def skip(call: Call, asked: WebhookRequest) -> SkipAnswer:
-    """Give up the first event that waits."""
+    """Give up the first event that waits, and go on with the next."""
     return SkipAnswer(event_id=await webhook_store(call).skip(asked.id, await call.now()))
 
 
-@ROUTES.add("GET", "/api/webhooks/{id}/dead", "Events that were given up, newest first.")
+@ROUTES.add("GET", "/api/webhooks/{id}/dead")
 async def list_dead(call: Call, asked: DeadLettersRequest) -> DeadLettersAnswer:
-    """List what was given up."""
+    """Events that were given up, newest first."""
     letters = await webhook_store(call).dead_letters(asked.id, asked.limit)
     return DeadLettersAnswer(dead_letters=[replace(one, reason=redact(one.reason)) for one in letters])
 
 
-@ROUTES.add(
-    "POST",
-    "/api/webhooks/{id}/replay",
-    "Deliver the dead letters, or all events from one on, once more.",
-    fields_in="body",
-)
+@ROUTES.add("POST", "/api/webhooks/{id}/replay", fields_in="body")
 async def replay(call: Call, asked: ReplayRequest) -> ReplayAnswer:
-    """Deliver once more."""
+    """Deliver the dead letters, or all events from one on, once more."""
     store = webhook_store(call)
     if asked.from_id is None:
         return ReplayAnswer(from_id=None, dead_letters=await store.replay_dead(asked.id))

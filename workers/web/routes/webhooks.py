@@ -102,9 +102,9 @@ async def _answer(call: Call, webhook: Webhook, secret: str = "") -> WebhookAnsw
     return WebhookAnswer.model_validate(told | ({"secret": secret} if secret else {}))
 
 
-@ROUTES.add("GET", "/api/webhooks", "Webhooks, the last changed first, with what waits and what failed.")
+@ROUTES.add("GET", "/api/webhooks")
 async def list_webhooks(call: Call, asked: WebhooksRequest) -> WebhooksAnswer:
-    """List webhooks, the last changed first."""
+    """Webhooks, the last changed first, with what waits and what failed."""
     store, now = webhook_store(call), await call.now()
     webhooks, total = await store.page(asked.offset, asked.limit)
     sizes = await store.sizes([one.id for one in webhooks])
@@ -112,14 +112,9 @@ async def list_webhooks(call: Call, asked: WebhooksRequest) -> WebhooksAnswer:
     return WebhooksAnswer(total=total, webhooks=[WebhookAnswer.model_validate(one) for one in told])
 
 
-@ROUTES.add(
-    "POST",
-    "/api/webhooks",
-    "Send events to a URL from now on; the answer has the secret, only this once.",
-    fields_in="body",
-)
+@ROUTES.add("POST", "/api/webhooks", fields_in="body")
 async def add(call: Call, asked: AddWebhookRequest) -> WebhookAnswer:
-    """Add a webhook; the answer has its secret."""
+    """Send events to a URL from now on; the answer has the secret, only this once."""
     webhook = await add_webhook(
         call.settings,
         call.client,
@@ -133,33 +128,33 @@ async def add(call: Call, asked: AddWebhookRequest) -> WebhookAnswer:
     return await _answer(call, webhook, webhook.secret)
 
 
-@ROUTES.add("GET", "/api/webhooks/{id}", "One webhook, and why its last delivery failed.")
+@ROUTES.add("GET", "/api/webhooks/{id}")
 async def show(call: Call, asked: WebhookRequest) -> WebhookAnswer:
-    """Return one webhook."""
+    """One webhook, and why its last delivery failed."""
     return await _answer(call, await webhook_store(call).require(asked.id))
 
 
-@ROUTES.add("DELETE", "/api/webhooks/{id}", "Remove a webhook with everything that waits for it.", is_destructive=True)
+@ROUTES.add("DELETE", "/api/webhooks/{id}", is_destructive=True)
 async def remove(call: Call, asked: WebhookRequest) -> WebhookRemovedAnswer:
     """Remove a webhook with everything that waits for it."""
     webhook = await webhook_store(call).remove(asked.id)
     return WebhookRemovedAnswer(id=webhook.id, url=redact(webhook.url))
 
 
-@ROUTES.add("POST", "/api/webhooks/{id}/pause", "Send nothing more; events are collected.")
+@ROUTES.add("POST", "/api/webhooks/{id}/pause")
 async def pause(call: Call, asked: WebhookRequest) -> WebhookAnswer:
     """Send nothing more; events are collected."""
     return await _answer(call, await webhook_store(call).pause(asked.id))
 
 
-@ROUTES.add("POST", "/api/webhooks/{id}/resume", "Send again, at once; also after a 410.")
+@ROUTES.add("POST", "/api/webhooks/{id}/resume")
 async def resume(call: Call, asked: WebhookRequest) -> WebhookAnswer:
-    """Send again, at once."""
+    """Send again, at once; also after a 410."""
     return await _answer(call, await webhook_store(call).resume(asked.id))
 
 
-@ROUTES.add("POST", "/api/webhooks/{id}/rotate", "Give it a new secret; the old one signs, too, for 24 hours.")
+@ROUTES.add("POST", "/api/webhooks/{id}/rotate")
 async def rotate(call: Call, asked: WebhookRequest) -> WebhookAnswer:
-    """Give a webhook a new secret; the answer has it."""
+    """Give it a new secret; the old one signs, too, for 24 hours."""
     webhook = await webhook_store(call).rotate(asked.id, await call.now())
     return await _answer(call, webhook, webhook.secret)

@@ -128,9 +128,7 @@ class ItemCheckRequest(ItemRequest):
     force: Flag = False
 
 
-@ROUTES.add(
-    "GET", "/items/{id}/picture", "The picture of an article, fetched by this server.", other_types=PICTURE_TYPES
-)
+@ROUTES.add("GET", "/items/{id}/picture", other_types=PICTURE_TYPES)
 async def show_picture(call: Call, asked: ItemRequest) -> web.Response:
     """Send the picture of an article, fetched by this server: its own server does not learn who looks."""
     _, text = await read_item(call, asked.id)
@@ -148,7 +146,7 @@ async def show_picture(call: Call, asked: ItemRequest) -> web.Response:
 # ── actions ──
 
 
-@ROUTES.action("/items/{id}/check", "Check an item now, or read it again.")
+@ROUTES.action("/items/{id}/check")
 async def check_item(call: Call, asked: ItemCheckRequest) -> Done:
     """Have it checked now."""
     done = await documents.reindex(call, ReindexItemRequest(id=asked.id, force=asked.force))
@@ -156,7 +154,7 @@ async def check_item(call: Call, asked: ItemCheckRequest) -> Done:
     return Done(done.queue_problem or f"{how}; this page shows what becomes of it.")
 
 
-@ROUTES.action("/items/{id}/forget", "Forget an item.")
+@ROUTES.action("/items/{id}/forget")
 async def forget_item(call: Call, asked: ItemRequest) -> Done:
     """Forget it with everything that belongs to it."""
     done = await maintenance.forget(call, ForgetRequest(name=asked.id))

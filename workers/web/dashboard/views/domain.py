@@ -116,7 +116,7 @@ class RemoveDomainForm(RequestModel):
     confirm: str = Field(default="", max_length=200)
 
 
-@ROUTES.action("/domains/{id}/crawl", "Crawl a domain, or a source of it.")
+@ROUTES.action("/domains/{id}/crawl")
 async def crawl(call: Call, asked: CrawlForm) -> Done:
     """Begin a crawl now."""
     wanted = CrawlerRequest(domain_id=asked.id, mode=asked.mode, source_id=asked.source)
@@ -125,7 +125,7 @@ async def crawl(call: Call, asked: CrawlForm) -> Done:
     return Done(f"The crawl of {job.source or job.domain} is {job.status}.", f"/runs/{job.id}")
 
 
-@ROUTES.action("/domains/{id}/approve", "Approve what the loss guard stopped.")
+@ROUTES.action("/domains/{id}/approve")
 async def approve(call: Call, asked: ApproveRequest) -> Done:
     """Let it lose what is missing, and crawl."""
     answer = await domain_control.approve_removals(call, asked)
@@ -133,20 +133,20 @@ async def approve(call: Call, asked: ApproveRequest) -> Done:
     return Done(f"Approved for a day: {names}. The crawl that removes it is {answer.job.status}.")
 
 
-@ROUTES.action("/domains/{id}/pause", "Pause a domain.")
+@ROUTES.action("/domains/{id}/pause")
 async def pause(call: Call, asked: DomainRequest) -> Done:
     """Pause everything of a domain."""
     jobs = await domain_control.pause_domain(call, asked)
     return Done(f"{asked.id} is paused, also after a restart, until you resume it. {_runs(jobs)}".strip())
 
 
-@ROUTES.action("/domains/{id}/resume", "Go on with a domain.")
+@ROUTES.action("/domains/{id}/resume")
 async def resume(call: Call, asked: DomainRequest) -> Done:
     """Go on with everything of a domain."""
     return Done(f"{asked.id} goes on. {_runs(await domain_control.resume_domain(call, asked))}".strip())
 
 
-@ROUTES.action("/domains/{id}/cancel", "Cancel the runs of a domain.")
+@ROUTES.action("/domains/{id}/cancel")
 async def cancel(call: Call, asked: DomainRequest) -> Done:
     """Cancel its runs."""
     return Done(f"Cancelled; what is done stays. {_runs(await domain_control.cancel_domain(call, asked))}".strip())
@@ -156,7 +156,7 @@ def _runs(answer: DomainJobs) -> str:
     return " ".join(f"{job.source or job.domain} is {job.status}." for job in answer.jobs)
 
 
-@ROUTES.action("/domains/{id}/remove", "Remove a domain.", seconds=None)
+@ROUTES.action("/domains/{id}/remove", seconds=None)
 async def remove(call: Call, asked: RemoveDomainForm) -> Done:
     """Remove a domain with all its items."""
     if asked.confirm.strip() != asked.id:

@@ -122,13 +122,13 @@ def _form_again(call: Call, asked: RequestModel, problem: ApiError) -> web.Respo
     return rendering.render(call.http, FORM, values, title=FORM_TITLE, status=problem.status)
 
 
-@ROUTES.action(ADD_PATH, "Add a site, a repository or a folder.", again=_form_again)
+@ROUTES.action(ADD_PATH, again=_form_again)
 async def add(call: Call, asked: QuickDomainRequest) -> Done:
     """Add a site, a repository or a folder."""
     return _added(await create_quick_domain(call, asked))
 
 
-@ROUTES.action("/domains/paste", "Add a domain.json.", again=_form_again)
+@ROUTES.action("/domains/paste", again=_form_again)
 async def paste(call: Call, asked: PasteDomainRequest) -> Done:
     """Add what a domain.json says."""
     domain = parse_domain(asked.text, "/")

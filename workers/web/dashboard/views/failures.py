@@ -53,7 +53,7 @@ def _path(code: str = "", host: str = "", offset: int = 0) -> str:
     return f"/failures?{urlencode(words, errors='replace')}" if words else "/failures"
 
 
-@ROUTES.action("/failures/retry", "Try failed links again.")
+@ROUTES.action("/failures/retry")
 async def retry(call: Call, asked: RetryFailuresRequest) -> Done:
     """Try links again."""
     count = (await retry_failures(call, asked)).links

@@ -94,7 +94,7 @@ class RenameForm(RequestModel):
     to: CategoryName
 
 
-@ROUTES.action("/feeds/import", "Subscribe to the feeds of an OPML file.")
+@ROUTES.action("/feeds/import")
 async def import_file(call: Call, _: ImportForm) -> Done:
     """Subscribe to the feeds of an OPML file."""
     uploaded = (await call.http.post())["opml"]
@@ -108,7 +108,7 @@ async def import_file(call: Call, _: ImportForm) -> Done:
     return Done(f"{done.added:,} feeds added. The ingestor polls them now.{refused}", "/feeds")
 
 
-@ROUTES.action("/feeds/categories/poll", "Have all feeds of a category polled.")
+@ROUTES.action("/feeds/categories/poll")
 async def poll_category(call: Call, asked: CategoryForm) -> Done:
     """Have the feeds of a category polled."""
     done = await categories.poll_category(call, PollCategoryRequest(name=asked.name))
@@ -116,7 +116,7 @@ async def poll_category(call: Call, asked: CategoryForm) -> Done:
     return Done(f"The ingestor polls {done.due:,} feeds of {asked.name} now.{waiting}")
 
 
-@ROUTES.action("/feeds/categories/rename", "Rename a category, or merge it.", seconds=None)
+@ROUTES.action("/feeds/categories/rename", seconds=None)
 async def rename(call: Call, asked: RenameForm) -> Done:
     """Rename a category, or merge it into another."""
     done = await categories.rename(call, RenameCategoryRequest(name=asked.name, to=asked.to))
@@ -124,7 +124,7 @@ async def rename(call: Call, asked: RenameForm) -> Done:
     return Done(text.strip(), "/feeds")
 
 
-@ROUTES.action("/feeds/categories/drop", "Drop a category.", seconds=None)
+@ROUTES.action("/feeds/categories/drop", seconds=None)
 async def drop(call: Call, asked: CategoryForm) -> Done:
     """Drop a category."""
     done = await categories.drop(call, DropCategoryRequest(name=asked.name))
@@ -132,13 +132,13 @@ async def drop(call: Call, asked: CategoryForm) -> Done:
     return Done((text + " ".join(done.notes)).strip(), "/feeds")
 
 
-@ROUTES.action("/feeds/{id}/poll", "Poll a feed now.")
+@ROUTES.action("/feeds/{id}/poll")
 async def poll(call: Call, asked: PollForm) -> Done:
     """Poll a feed now."""
     return Done(poll_sentence(await feed_control.poll(call, PollFeedRequest(id=asked.id, force=asked.force))))
 
 
-@ROUTES.action("/feeds/{id}/remove", "Unsubscribe from a feed.", seconds=None)
+@ROUTES.action("/feeds/{id}/remove", seconds=None)
 async def remove(call: Call, asked: RemoveFeedForm) -> Done:
     """Unsubscribe from a feed."""
     gone = await feeds.unsubscribe(call, RemoveFeedRequest(id=asked.id, forget=asked.forget))
@@ -146,7 +146,7 @@ async def remove(call: Call, asked: RemoveFeedForm) -> Done:
     return Done(f"Removed from {', '.join(gone.categories)}: {gone.url}.{articles} {gone.note}".strip(), "/feeds")
 
 
-@ROUTES.action("/feeds/{id}/options", "Set how often a feed is polled.")
+@ROUTES.action("/feeds/{id}/options")
 async def set_options(call: Call, asked: OptionsForm) -> Done:
     """Set how often a feed is polled."""
     interval = None if asked.interval_minutes is None else asked.interval_minutes * 60

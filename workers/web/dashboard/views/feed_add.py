@@ -42,7 +42,7 @@ async def show_form(call: Call, _: NoParameters) -> dict[str, Any]:
     return await _values(call, "", "")
 
 
-@ROUTES.form("/feeds/add", "Look at what a subscription would bring.", seconds=ACTION_SECONDS)
+@ROUTES.form("/feeds/add", seconds=ACTION_SECONDS)
 async def show_preview(call: Call, asked: PreviewForm) -> web.Response:
     """Show what a subscription would bring; nothing is stored."""
     values = await _values(call, asked.url, asked.category)
@@ -69,7 +69,7 @@ async def _values(call: Call, url: str, category: str) -> dict[str, Any]:
     }
 
 
-@ROUTES.action("/feeds", "Subscribe to a feed.")
+@ROUTES.action("/feeds")
 async def subscribe(call: Call, asked: SubscribeForm) -> Done:
     """Subscribe to a feed."""
     added = await feeds.subscribe(call, AddFeedRequest(category=asked.category, url=asked.url.strip()))

@@ -22,13 +22,7 @@ NO_EVENTS = frozenset({"none"})
 CHANGED = b"event: changed\ndata: 1\n\n"
 
 
-@ROUTES.add(
-    "GET",
-    "/live",
-    "Says when a page of the dashboard should be drawn again.",
-    other_types=(EVENT_STREAM,),
-    seconds=None,
-)
+@ROUTES.add("GET", "/live", other_types=(EVENT_STREAM,), seconds=None)
 async def stream_changes(call: Call, _: NoParameters) -> web.StreamResponse:
     """Send an event whenever a page should be drawn again, until the client leaves."""
     if call.is_head:

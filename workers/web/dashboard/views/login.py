@@ -38,7 +38,7 @@ async def show_login(call: Call, asked: LoginPageRequest) -> dict[str, Any]:
     return {"next": own_path(asked.next)}
 
 
-@ROUTES.form("/login", "Log in with the API token.", is_public=True)
+@ROUTES.form("/login", is_public=True)
 async def log_in(call: Call, asked: LoginRequest) -> web.Response:
     """Give the browser a cookie if the token is right."""
     if not call.http.app[GUARD].rules.is_token(asked.token.strip()):
@@ -49,7 +49,7 @@ async def log_in(call: Call, asked: LoginRequest) -> web.Response:
     return response
 
 
-@ROUTES.form("/logout", "Log out.", is_public=True)
+@ROUTES.form("/logout", is_public=True)
 async def log_out(call: Call, _: NoParameters) -> web.Response:
     """Take the cookie back."""
     response = see_other(call.http, "/login", Notice("You are logged out."))

@@ -50,7 +50,7 @@ def _is_empty(state: PipelineState) -> bool:
     return not (metrics.feeds or metrics.articles or any("." in sid for sid in metrics.backlog.due))
 
 
-@ROUTES.action("/embed/resume", "Embed again, without waiting for the end of a pause.")
+@ROUTES.action("/embed/resume")
 async def resume_embedding(call: Call, _: NoParameters) -> Done:
     """Send texts to the embedder again, without waiting for the end of its pause."""
     await EmbedQueue(call.client, call.keys).resume()

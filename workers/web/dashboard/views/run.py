@@ -54,25 +54,25 @@ def _sums(counts: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-@ROUTES.action("/runs/{id}/pause", "Pause a run.")
+@ROUTES.action("/runs/{id}/pause")
 async def pause(call: Call, asked: JobRequest) -> Done:
     """Pause a run."""
     return _controlled(await pause_job(call, asked))
 
 
-@ROUTES.action("/runs/{id}/resume", "Go on with a run.")
+@ROUTES.action("/runs/{id}/resume")
 async def resume(call: Call, asked: JobRequest) -> Done:
     """Go on with a run."""
     return _controlled(await resume_job(call, asked))
 
 
-@ROUTES.action("/runs/{id}/cancel", "Cancel a run.")
+@ROUTES.action("/runs/{id}/cancel")
 async def cancel(call: Call, asked: JobRequest) -> Done:
     """Cancel a run."""
     return _controlled(await cancel_job(call, asked))
 
 
-@ROUTES.action("/runs/{id}/retry", "Visit the failed items of a run again.")
+@ROUTES.action("/runs/{id}/retry")
 async def retry(call: Call, asked: FailedRequest) -> Done:
     """Visit failed items again."""
     answer = await retry_job(call, asked)

@@ -77,14 +77,14 @@ def _path(asked: RunsPageRequest, offset: int) -> str:
     return f"/runs?{words}" if words else "/runs"
 
 
-@ROUTES.action("/runs/kinds/{kind}/pause", "Pause all runs of a kind.")
+@ROUTES.action("/runs/kinds/{kind}/pause")
 async def pause_runs(call: Call, asked: KindRequest) -> Done:
     """Pause all runs of a kind."""
     jobs = (await pause_kind(call, asked)).jobs
     return Done(f"Runs of the kind {asked.kind} are paused, also the next ones ({len(jobs)} open).")
 
 
-@ROUTES.action("/runs/kinds/{kind}/resume", "Go on with all runs of a kind.")
+@ROUTES.action("/runs/kinds/{kind}/resume")
 async def resume_runs(call: Call, asked: KindRequest) -> Done:
     """Go on with all runs of a kind."""
     jobs = (await resume_kind(call, asked)).jobs

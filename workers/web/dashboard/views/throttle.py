@@ -41,7 +41,7 @@ async def show_throttle(call: Call, _: NoParameters) -> dict[str, Any]:
     }
 
 
-@ROUTES.action("/throttle/pace", "Set how quickly a host is asked.")
+@ROUTES.action("/throttle/pace")
 async def set_pace(call: Call, asked: PaceForm) -> Done:
     """Set the pace of a host, or take it back."""
     request = SetHostRequest(host=asked.host, gap_seconds=asked.gap_seconds, parallel=asked.parallel)

@@ -50,7 +50,7 @@ class ReplayForm(RequestModel):
     from_id: EventId
 
 
-@ROUTES.action("/webhooks/{id}/test", "Send a test message.")
+@ROUTES.action("/webhooks/{id}/test")
 async def test(call: Call, asked: WebhookRequest) -> Done:
     """Send a test message."""
     answer = await webhook_delivery.test(call, asked)
@@ -60,34 +60,34 @@ async def test(call: Call, asked: WebhookRequest) -> Done:
     return Done(f"The receiver took the test message (HTTP {answer.http_status}).")
 
 
-@ROUTES.action("/webhooks/{id}/pause", "Send nothing; collect events.")
+@ROUTES.action("/webhooks/{id}/pause")
 async def pause(call: Call, asked: WebhookRequest) -> Done:
     """Send nothing more."""
     webhook = await webhooks.pause(call, asked)
     return Done(f"Nothing is sent to {receiver_of(webhook.url)} any more; events are collected.")
 
 
-@ROUTES.action("/webhooks/{id}/resume", "Send events again.")
+@ROUTES.action("/webhooks/{id}/resume")
 async def resume(call: Call, asked: WebhookRequest) -> Done:
     """Send again."""
     return Done(f"Events are sent to {receiver_of((await webhooks.resume(call, asked)).url)} again.")
 
 
-@ROUTES.action("/webhooks/{id}/skip", "Give up the first event that waits.")
+@ROUTES.action("/webhooks/{id}/skip")
 async def skip(call: Call, asked: WebhookRequest) -> Done:
     """Give up the first event that waits."""
     event_id = (await webhook_delivery.skip(call, asked)).event_id
     return Done(f"The event {event_id} is given up; it is among the dead letters." if event_id else "Nothing waits.")
 
 
-@ROUTES.action("/webhooks/{id}/replay", "Deliver events once more.")
+@ROUTES.action("/webhooks/{id}/replay")
 async def replay(call: Call, asked: ReplayForm) -> Done:
     """Deliver everything from an event on once more."""
     answer = await webhook_delivery.replay(call, ReplayRequest(id=asked.id, from_id=asked.from_id))
     return Done(f"The events from {answer.from_id} on are delivered once more, before what waits.")
 
 
-@ROUTES.action("/webhooks/{id}/replay_dead", "Deliver the dead letters once more.")
+@ROUTES.action("/webhooks/{id}/replay_dead")
 async def replay_dead(call: Call, asked: WebhookRequest) -> Done:
     """Deliver the dead letters once more."""
     count = (await webhook_delivery.replay(call, ReplayRequest(id=asked.id))).dead_letters
@@ -96,7 +96,7 @@ async def replay_dead(call: Call, asked: WebhookRequest) -> Done:
     return Done(f"{count:,} dead letters are delivered once more.")
 
 
-@ROUTES.action("/webhooks/{id}/remove", "Remove a webhook.")
+@ROUTES.action("/webhooks/{id}/remove")
 async def remove(call: Call, asked: WebhookRequest) -> Done:
     """Remove a webhook."""
     gone = await webhooks.remove(call, asked)

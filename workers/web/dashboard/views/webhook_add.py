@@ -44,7 +44,7 @@ async def show_form(call: Call, _: NoParameters) -> dict[str, Any]:
     return await _values(call, AddForm.model_construct(url=""))
 
 
-@ROUTES.form("/webhooks/add", "Add a webhook.", seconds=ACTION_SECONDS)
+@ROUTES.form("/webhooks/add", seconds=ACTION_SECONDS)
 async def add(call: Call, asked: AddForm) -> web.Response:
     """Add a webhook and show its secret, only this once; errors are shown beside the form."""
     try:
@@ -56,7 +56,7 @@ async def add(call: Call, asked: AddForm) -> web.Response:
     return _secret_page(call, added, "Added. Events are sent there from now on.")
 
 
-@ROUTES.form("/webhooks/{id}/rotate", "Give a webhook a new secret.", seconds=ACTION_SECONDS)
+@ROUTES.form("/webhooks/{id}/rotate", seconds=ACTION_SECONDS)
 async def rotate(call: Call, asked: WebhookRequest) -> web.Response:
     """Give a webhook a new secret and show it, only this once."""
     answer = await webhooks.rotate(call, asked)

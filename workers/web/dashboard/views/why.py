@@ -56,7 +56,7 @@ async def show_why(call: Call, asked: WhyPageRequest) -> dict[str, Any]:
     }
 
 
-@ROUTES.action("/why/read-again", "Read a page again, whatever is remembered about it.")
+@ROUTES.action("/why/read-again")
 async def read_again(call: Call, asked: ReadAgainRequest) -> Done:
     """Have it fetched again, whatever is remembered about it."""
     done = await documents.reindex(call, ReindexItemRequest(source=asked.url, force=True))
