@@ -31,8 +31,6 @@ _REASONS = {
 
 
 class FeedHealth(StrEnum):
-    """Health of a feed."""
-
     NEW = "new"
     """Not polled yet."""
     WORKING = "working"
@@ -52,8 +50,6 @@ _HEALTH = {
 
 @value_class
 class FeedPace:
-    """What was set for a feed, and the pace of its host."""
-
     option: PaceOption
     host: HostPace | None
 

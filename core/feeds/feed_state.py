@@ -91,12 +91,10 @@ class FeedState:
 
     @property
     def percent_304(self) -> int:
-        """Share of polls answered by 304."""
         return round(100 * self.polls_304 / self.polls) if self.polls else 0
 
     @property
     def percent_duplicate(self) -> int:
-        """Share of links that were already known."""
         return round(100 * self.links_duplicate / self.links_found) if self.links_found else 0
 
 

@@ -41,5 +41,4 @@ def healths(summaries: Mapping[str, str], now: float) -> dict[str, FeedHealth]:
 
 
 def title_in(summary: str) -> str:
-    """Return its title."""
     return summary.partition(" ")[2].partition(" ")[2]

@@ -33,8 +33,6 @@ HOST_OPTIONS = ("gap_seconds", "parallel")
 
 @value_class
 class FeedFile:
-    """What a file of feeds says."""
-
     categories: Mapping[str, list[str]] = field(default_factory=dict)
     """Feed URLs by category, repeats dropped."""
     feeds: Mapping[str, PaceOption] = field(default_factory=dict)
@@ -44,7 +42,6 @@ class FeedFile:
 
     @property
     def urls(self) -> set[str]:
-        """All feeds of all categories."""
         return {url for listed in self.categories.values() for url in listed}
 
 

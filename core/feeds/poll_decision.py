@@ -31,8 +31,6 @@ _ERROR_WEIGHTS = {ErrorClass.HARD: 1.0, ErrorClass.SOFT: 0.5, ErrorClass.TEMPORA
 
 @value_class
 class PollDecision:
-    """The new state of the feed, and what to write about its links."""
-
     state: FeedState
     links: tuple[str, ...] | None = None
     """The links of a new body; None: keep those of the last one."""
@@ -214,7 +212,6 @@ def _scheduled(
 
 
 def interval_reason(seconds: float, *, is_set: bool = False) -> str:
-    """Return the reason for the interval: it was adapted, or set by a person."""
     return f"interval {seconds:.0f} s{', as set' if is_set else ''}"
 
 

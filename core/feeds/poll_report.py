@@ -12,8 +12,6 @@ from core.value_class import value_class
 
 
 class PollEnd(StrEnum):
-    """Result of polling one feed."""
-
     CHANGED = "changed"
     UNCHANGED = "unchanged"
     RETIRED = "retired"
@@ -31,8 +29,6 @@ class PollEnd(StrEnum):
 
 @value_class
 class PollReport:
-    """The end of one poll."""
-
     url: str
     end: PollEnd
     new_links: int = 0
@@ -51,7 +47,6 @@ class PollReport:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What it adds to the ingestor's counters."""
         if self.end is PollEnd.WAITS:
             return {"deferred": 1}
         counters = {
@@ -70,7 +65,6 @@ class PollReport:
 
 
 def report_of(url: str, result: PollResult) -> PollReport:
-    """Return what the result of a poll comes to."""
     match result:
         case FeedChanged(feed=feed, new_links=new):
             known, rejected = len(feed.links) - new, feed.rejected_count

@@ -37,7 +37,6 @@ class FeedChanged:
 
     @property
     def new_links(self) -> int:
-        """How many links are new to us."""
         return len(self.feed.links) - len(self.known)
 
 

@@ -102,17 +102,14 @@ class RssDocument(Rss201rev2Feed):  # type: ignore[misc]
     """RSS 2.0 with full texts, images, languages and a hub."""
 
     def rss_attributes(self) -> _Attributes:
-        """Return the attributes of the root."""
         return {**super().rss_attributes(), **_NAMESPACES}
 
     def add_root_elements(self, handler: SimplerXMLGenerator) -> None:
-        """Write what the feed says of itself."""
         super().add_root_elements(handler)
         if self.feed["hub_url"]:
             handler.addQuickElement("atom:link", None, {"rel": "hub", "href": self.feed["hub_url"]})
 
     def add_item_elements(self, handler: SimplerXMLGenerator, item: dict[str, Any]) -> None:
-        """Write an entry."""
         super().add_item_elements(handler, item)
         if item["content"]:
             handler.addQuickElement("content:encoded", item["content"])
@@ -131,26 +128,21 @@ class AtomDocument(Atom1Feed):  # type: ignore[misc]
     """Atom 1.0 with images, languages and a hub."""
 
     def root_attributes(self) -> _Attributes:
-        """Return the attributes of the root."""
         return {**super().root_attributes(), "xmlns:media": MEDIA_NAMESPACE}
 
     def add_root_elements(self, handler: SimplerXMLGenerator) -> None:
-        """Write what the feed says of itself."""
         super().add_root_elements(handler)
         if self.feed["hub_url"]:
             handler.addQuickElement("link", "", {"rel": "hub", "href": self.feed["hub_url"]})
 
     def item_attributes(self, item: dict[str, Any]) -> _Attributes:
-        """Return the attributes of an entry."""
         return {"xml:lang": item["language"]} if item["language"] else {}
 
     def add_item_elements(self, handler: SimplerXMLGenerator, item: dict[str, Any]) -> None:
-        """Write an entry."""
         super().add_item_elements(handler, item)
         _add_image(handler, item)
 
     def latest_post_date(self) -> datetime:
-        """Return when the newest entry changed."""
         updated: datetime = self.feed["updated"]
         return updated
 

@@ -13,7 +13,6 @@ _NOT_KNOWN: tuple[object, ...] = (None, "", [])
 
 
 def json_feed(feed: PublishedFeed) -> bytes:
-    """Return the document of a cleaned feed in UTF-8."""
     head = {
         "version": VERSION,
         "title": feed.title,

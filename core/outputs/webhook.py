@@ -24,8 +24,6 @@ OLD_SECRET_SECONDS = 86_400.0
 
 
 class WebhookStatus(StrEnum):
-    """Status of a webhook."""
-
     ACTIVE = "active"
     PAUSED = "paused"
     """Events are collected and not sent."""
@@ -78,12 +76,10 @@ class Webhook:
 
     @property
     def is_active(self) -> bool:
-        """Whether its events are sent."""
         return self.status is WebhookStatus.ACTIVE
 
     @property
     def collects(self) -> bool:
-        """Whether its events are queued."""
         return self.status is not WebhookStatus.DISABLED
 
     def secrets_at(self, now: float) -> tuple[str, ...]:
@@ -93,15 +89,12 @@ class Webhook:
 
 @value_class
 class QueueSizes:
-    """How many events wait."""
-
     pending: int = 0
     replay: int = 0
     dead: int = 0
 
     @property
     def waiting(self) -> int:
-        """How many are still to be delivered."""
         return self.pending + self.replay
 
 
@@ -145,7 +138,6 @@ def _is_id(text: str) -> bool:
 
 
 def to_text(value: object) -> str:
-    """Return a value as it is stored."""
     return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 

@@ -20,8 +20,6 @@ _GONE = 410
 
 
 class DeliveryEnd(StrEnum):
-    """Result of a delivery attempt."""
-
     DELIVERED = "delivered"
     FAILED = "failed"
     GONE = "gone"
@@ -40,8 +38,6 @@ class MessageFate(StrEnum):
 
 @value_class
 class Attempt:
-    """One attempt to deliver a message."""
-
     end: DeliveryEnd
     http_status: int = 0
     reason: str = ""
@@ -61,7 +57,6 @@ def judge_status(status: int, headers: Mapping[str, str], now: float) -> Attempt
 
 
 def judge_failure(failed: Failed) -> Attempt:
-    """Return what a request without an answer means."""
     return Attempt(DeliveryEnd.FAILED, failed.http_status, failed.text)
 
 
@@ -78,8 +73,6 @@ def next_attempt_at(failures: int, now: float, chance: float, retry_after: float
 
 @value_class
 class Settlement:
-    """What is written after an attempt."""
-
     fate: MessageFate
     failures: int
     """Failed attempts at this message so far."""
@@ -88,7 +81,6 @@ class Settlement:
 
 
 def settle(webhook: Webhook, event_id: str, attempt: Attempt, now: float, chance: float) -> Settlement:
-    """Return what an attempt to deliver an event changes."""
     changes: dict[str, Any] = {
         "last_attempt_ts": now,
         "last_http_status": attempt.http_status,

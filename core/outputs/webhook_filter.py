@@ -47,7 +47,6 @@ class EventFilter:
     """Words that must all be in the text."""
 
     def wants_type(self, event_type: str) -> bool:
-        """Return whether an event of this type passes."""
         group = f"{event_type.partition('.')[0]}.*"
         return not self.types or event_type in self.types or group in self.types
 
@@ -70,7 +69,6 @@ class EventFilter:
         return event_type in REMOVALS and not subject.is_known
 
     def to_hash(self) -> dict[str, str]:
-        """Return the fields of the stored hash."""
         return {
             "types": json.dumps(self.types),
             "categories": json.dumps(self.categories),
@@ -80,7 +78,6 @@ class EventFilter:
 
     @classmethod
     def from_hash(cls, stored: Mapping[str, str]) -> EventFilter:
-        """Return the filter in a stored hash."""
         types, categories, domains = (
             _names(field_parsing.sequence(stored.get(name))) for name in ("types", "categories", "domains")
         )

@@ -42,7 +42,6 @@ def message_id(webhook_id: str, message: Message) -> str:
 
 
 def headers(webhook_id: str, message: Message, secrets: Sequence[str], now: float) -> dict[str, str]:
-    """Return the headers of one attempt."""
     name, seconds = message_id(webhook_id, message), int(now)
     return {
         "Content-Type": "application/json",

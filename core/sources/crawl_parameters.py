@@ -24,8 +24,6 @@ _BATCHES = "retry_batches"
 
 @value_class
 class CrawlParameters:
-    """The parameters of one crawl."""
-
     steps: frozenset[StepName] = frozenset(ALL_STEPS)
     scope: str = ALL
     """`files`, `lists` or `sitepages`: only such sources."""
@@ -66,7 +64,6 @@ class CrawlParameters:
 
     @property
     def is_whole_crawl(self) -> bool:
-        """Whether it does all steps."""
         return self.steps == frozenset(ALL_STEPS)
 
     @property
@@ -82,7 +79,6 @@ class CrawlParameters:
 
     @property
     def shown_scope(self) -> str:
-        """The scope of its report."""
         by_type = {source_type: scope for scope, source_type in SCOPES.items()}
         return by_type.get(",".join(self.source_types or ()), ALL)
 
@@ -95,7 +91,6 @@ class CrawlParameters:
         return replace(self, steps=frozenset(ALL_STEPS))
 
     def takes(self, record: SourceRecord) -> bool:
-        """Return whether this source is meant."""
         is_named = self.source_id in ("", record.sid, record.sid.removeprefix(f"{record.domain}."))
         types = self.source_types
         return is_named and (types is None or f"{record.kind}{SOURCES_SUFFIX}" in types)

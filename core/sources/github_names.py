@@ -51,7 +51,6 @@ def parse_repository(text: str, web_url: str) -> Repository | RejectedUrl:
 
 
 def is_branch(name: str) -> bool:
-    """Could git have a branch, tag or commit of this name?"""
     return 0 < len(name) <= 255 and _NO_BRANCH.search(name) is None
 
 

@@ -79,7 +79,6 @@ _shas = msgspec.json.Decoder(Sha)
 
 
 def parse_tree(body: bytes) -> GitTree | None:
-    """Return the tree in an answer, or None if there is none."""
     return _decoded(_trees, body)
 
 
@@ -160,12 +159,10 @@ def batches(tree: GitTree, prefix: str, branch_filter: BranchFilter) -> Iterator
 
 
 def blob_sha(body: bytes) -> str:
-    """Return git's id of this content."""
     return hashlib.sha1(b"blob %d\0" % len(body) + body, usedforsecurity=False).hexdigest()
 
 
 def is_sha(text: str) -> bool:
-    """Could this be an id of git?"""
     return re.match(_SHA, text) is not None
 
 

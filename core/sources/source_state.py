@@ -31,8 +31,6 @@ class LastmodTrust:
 
 @value_class
 class SourceState:
-    """A source as it is stored."""
-
     record: SourceRecord
     memory: Mapping[str, str] = field(default_factory=dict)
     is_dirty: bool = True

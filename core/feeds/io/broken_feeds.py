@@ -23,8 +23,6 @@ def listed(keys: Keys, fid: str, state: FeedState) -> Command:
 
 @value_class
 class BrokenFeed:
-    """A feed on the list."""
-
     fid: str
     since_ts: float
     state: FeedState
@@ -33,8 +31,6 @@ class BrokenFeed:
 
 
 class BrokenFeeds:
-    """Reads the list."""
-
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys

@@ -55,8 +55,6 @@ class ChangeCounts:
 
 
 class CategoryChanges:
-    """Renames and drops categories."""
-
     def __init__(self, client: Client, keys: Keys, ttls: Ttls, *, dry_run: bool = False) -> None:
         self._client = client
         self._keys = keys
@@ -70,7 +68,6 @@ class CategoryChanges:
 
     @property
     def articles(self) -> int:
-        """How many articles have another category now, or would have."""
         return self._articles.changed
 
     # ── by a person ──

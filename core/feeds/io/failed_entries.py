@@ -21,8 +21,6 @@ _FIELDS = ("url", "code", "detail", "text", "http_status", "tries", "last_ts", "
 
 @value_class
 class FailedEntry:
-    """A link of a feed whose visit failed."""
-
     url: str
     code: str
     """`FAIL_HTTP/status` and the like."""
@@ -35,7 +33,6 @@ class FailedEntry:
     uid: str = ""
 
     def to_json(self) -> dict[str, object]:
-        """Return it as plain values."""
         return {
             "url": redact(self.url),
             "code": self.code,
@@ -48,8 +45,6 @@ class FailedEntry:
 
 
 class FailedEntries:
-    """Reads them; writes nothing."""
-
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
@@ -68,7 +63,6 @@ class FailedEntries:
         return sorted(found.values(), key=lambda entry: (-entry.failed_ts, entry.url))[:most]
 
     async def of_links(self, uids: Sequence[str]) -> list[FailedEntry]:
-        """Return those of these links that failed, in order."""
         return await self._failed(uids)
 
     async def _failed(self, uids: Sequence[str], feed: str = "") -> list[FailedEntry]:

@@ -43,7 +43,6 @@ class FailureFilter:
     host: str = ""
 
     def passes(self, code: str, url: str) -> bool:
-        """Return whether the failure is one of them."""
         return self.code in ("", code) and (not self.host or host_of(url) == self.host.lower())
 
 
@@ -63,8 +62,6 @@ class FailurePage:
 
 
 class FailureList:
-    """Reads failures, and makes links new again."""
-
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
@@ -85,7 +82,6 @@ class FailureList:
         )
 
     async def _newest(self, start: int) -> list[tuple[str, str, str]]:
-        """Return uid, code and URL of a thousand failures."""
         words = (str(start), str(start + MOST_LOOKED_AT - 1), self._keys.failure(""))
         found = texts(await self._client.eval(_NEWEST, 1, self._keys.failures, *words))
         return [(*member.partition(":")[::2], url) for member, url in zip(found[::2], found[1::2], strict=True)]
@@ -112,6 +108,5 @@ class FailureList:
 
 
 def _most(counts: Counter[str], most: int) -> tuple[tuple[str, int], ...]:
-    """Return the largest counts, equal ones by name."""
     pairs: Iterable[tuple[str, int]] = counts.items()
     return tuple(sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:most])

@@ -25,8 +25,6 @@ class NoFeedThere(FeedFileError):
 
 @value_class
 class FoundFeed:
-    """A feed that can be subscribed to."""
-
     feed: DiscoveredFeed
     content: FeedLinks
     asked_url: str
@@ -36,8 +34,6 @@ class FoundFeed:
 
 @value_class
 class AddedFeed:
-    """A feed that was subscribed to."""
-
     category: str
     feed: DiscoveredFeed
     asked_url: str

@@ -21,8 +21,6 @@ _fid = lru_cache(maxsize=50_000)(ids.feed_id)
 
 @value_class
 class FeedFilter:
-    """Which feeds are wanted."""
-
     category: str = ""
     health: str = ""
     """One of `FeedHealth`; empty: any."""
@@ -46,8 +44,6 @@ class FeedPage:
 
 
 class FeedDirectory:
-    """Finds feeds."""
-
     def __init__(self, client: Client, keys: Keys, subscriptions: Subscriptions, feeds: FeedStore) -> None:
         self._client = client
         self._keys = keys

@@ -16,8 +16,6 @@ MOST_LOOKED_AT = 500
 
 @value_class
 class FeedEntryState:
-    """A link that a feed lists."""
-
     url: str
     title: str
     """The article's title, or the feed's; empty if neither is known."""
@@ -28,8 +26,6 @@ class FeedEntryState:
 
 
 class FeedEntries:
-    """Reads them; writes nothing."""
-
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys

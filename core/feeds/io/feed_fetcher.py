@@ -29,8 +29,6 @@ MAX_LINKS = 50_000
 
 
 class FeedFetcher:
-    """Fetches feeds through the guarded fetcher and parses them in a child process."""
-
     def __init__(
         self, fetcher: Fetcher, pool: ParsePool, tracking_params: tuple[str, ...], allowed_hosts: tuple[str, ...]
     ) -> None:

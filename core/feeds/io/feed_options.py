@@ -36,8 +36,6 @@ from core.urls.pace import (
 
 
 class FeedOptions:
-    """Sets and reads options."""
-
     def __init__(self, client: Client, keys: Keys, settings: Settings) -> None:
         self._client = client
         self._paces = PaceStore(client, keys, settings)
@@ -72,7 +70,6 @@ class FeedOptions:
         return (await self._paces.read()).of_url(url)
 
     async def of_host(self, host: str) -> PaceOption:
-        """Return what commands and files set for a host."""
         option = NOTHING
         for one in sorted(await self._paces.all(), key=lambda one: (one.origin != COMMAND, one.origin)):
             if (one.scope, one.name) == (PaceScope.HOST, host):

@@ -35,8 +35,6 @@ class PreviewEntry:
 
 @value_class
 class FeedPreview:
-    """What would come of a feed."""
-
     feed: DiscoveredFeed
     kind: str
     asked_url: str
@@ -57,7 +55,6 @@ class FeedPreview:
 
     @property
     def known_links(self) -> int:
-        """How many links are there already."""
         return self.links - self.new_links
 
 

@@ -47,8 +47,6 @@ class LeasedElsewhere:
 
 
 class FeedStore:
-    """Stores feeds: their states, their schedule, their leases."""
-
     def __init__(self, client: Client, keys: Keys, ttls: Ttls, leases: Leases | None = None) -> None:
         self._client = client
         self._keys = keys
@@ -109,7 +107,6 @@ class FeedStore:
                 await pipe.execute()
 
     async def all_ids(self) -> list[str]:
-        """Return the id of every feed in the schedule."""
         return texts(await self._client.zrange(self._keys.feeds_due, 0, -1))
 
     # ── one feed ──
@@ -142,7 +139,6 @@ class FeedStore:
         return leased
 
     async def release(self, leased: LeasedFeed) -> None:
-        """Release the feed as it was."""
         await self._leases.release(leased.lease)
 
     async def links(self, fid: str) -> list[str]:
@@ -183,7 +179,6 @@ class FeedStore:
         return await self._leases.commit(leased.lease, commands)
 
     async def states(self, urls: Sequence[str]) -> list[FeedState]:
-        """Return the states of these feeds, in order."""
         states: list[FeedState] = []
         for start in range(0, len(urls), CHUNK):
             part = urls[start : start + CHUNK]
@@ -194,7 +189,6 @@ class FeedStore:
         return states
 
     async def record_cycle(self, counts: Mapping[str, int], now: float, seconds: float) -> None:
-        """Store the counters of the last cycle."""
         fields: dict[Any, Any] = {**counts, "ts": int(now), "seconds": f"{seconds:.1f}"}
         async with self._client.pipeline(transaction=True) as pipe:
             pipe.delete(self._keys.ingest_last_run)

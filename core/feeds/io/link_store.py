@@ -44,13 +44,10 @@ class Ttls:
 
     @classmethod
     def of(cls, settings: Settings) -> Ttls:
-        """Return the TTLs of the settings."""
         return cls(settings.link_ttl_seconds, settings.attempted_ttl_seconds, settings.article_ttl_seconds)
 
 
 class LinkStore:
-    """Stores the links of categories and when they were last seen."""
-
     def __init__(self, client: Client, keys: Keys, ttls: Ttls) -> None:
         self._client = client
         self._keys = keys
@@ -68,7 +65,6 @@ class LinkStore:
         return {url for url, *hits in zip(links, *answers, strict=True) if any(hits)}
 
     async def categories_of(self, link: str) -> tuple[str, ...]:
-        """Return the categories whose link sets hold this link."""
         return (await self.with_categories([link])).get(link, ())
 
     async def with_categories(self, links: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -62,8 +62,6 @@ class NewLinks:
 
 
 class LinkFinder:
-    """Compares link sets with what was attempted."""
-
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
@@ -99,7 +97,6 @@ class LinkFinder:
         await self._client.hset(self._keys.canonical_scan, items=fields)
 
     async def _sizes(self, categories: Sequence[str]) -> tuple[list[int], list[int]]:
-        """Return how many links each category has, and how many of them have a last-seen time."""
         keys = self._keys
         commands = [
             *(("SCARD", keys.category_links(name)) for name in categories),

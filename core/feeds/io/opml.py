@@ -17,8 +17,6 @@ async def export_opml(subscriptions: Subscriptions, store: FeedStore) -> bytes:
 
 
 class OpmlImport(NamedTuple):
-    """What an import of an OPML document did."""
-
     added: int
     removed: int
     refused: tuple[str, ...]

@@ -63,7 +63,6 @@ class PollCycle:
 
     @classmethod
     async def start(cls, context: Context) -> PollCycle:
-        """Begin a cycle over all subscribed feeds."""
         return cls(context, await ServerClock.ask(context.client), await context.subscribed_feeds.read())
 
     async def due_feeds(self) -> list[str]:

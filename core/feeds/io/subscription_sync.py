@@ -34,8 +34,6 @@ OPML_SUFFIXES = {".opml", ".xml"}
 
 
 class SubscriptionSync:
-    """Brings the subscriptions up to date before every cycle."""
-
     def __init__(self, client: Client, subscriptions: Subscriptions, settings: Settings) -> None:
         self._client = client
         self._subscriptions = subscriptions
@@ -117,8 +115,6 @@ def read_feed_file(path: Path) -> FeedFile:
 
 
 class ImportResult(NamedTuple):
-    """How much an import changed."""
-
     added: int
     removed: int
     options_set: int

@@ -30,18 +30,14 @@ class NotSubscribed(FeedFileError, NotFound):
 
 
 class Subscriptions:
-    """Stores which feeds each category has."""
-
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
     async def categories(self) -> list[str]:
-        """Return the known categories, sorted."""
         return sorted(texts(await self._client.smembers(self._keys.categories)))
 
     async def with_feeds(self) -> list[str]:
-        """Return the categories that have a feed, sorted."""
         names = await self.categories()
         has_feeds = await read_many(self._client, [("EXISTS", self._keys.feeds(name)) for name in names])
         return [name for name, is_there in zip(names, has_feeds, strict=True) if is_there]
@@ -65,11 +61,9 @@ class Subscriptions:
         return {name: set(urls) for name, urls in zip(names, members, strict=True) if urls}
 
     async def has_sample(self) -> bool:
-        """Return whether a category of the sample is left."""
         return any(name.startswith(SAMPLE_PREFIX) for name in await self.categories())
 
     async def by_feed(self) -> dict[str, list[str]]:
-        """Return every feed URL with its categories."""
         feeds: dict[str, list[str]] = {}
         for category, urls in (await self.by_category()).items():
             for url in urls:

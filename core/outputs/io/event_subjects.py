@@ -25,16 +25,12 @@ ARTICLE_TEXT, PAGE_TEXT = "clean_text", "markdown"
 
 @value_class
 class LocatedSubject:
-    """What an event is about, and where its text is."""
-
     subject: EventSubject
     text_key: str = ""
     text_field: str = ""
 
 
 class EventSubjects:
-    """Reads the subjects of events."""
-
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
@@ -105,7 +101,6 @@ class SearchableText:
 
     @classmethod
     def of(cls, title: str | None, text: str | None, language: str | None) -> SearchableText:
-        """Return the terms of a title and a text."""
         stemmed = replica_terms.terms(f"{title or ''}\n{text or ''}", language or "")
         return cls(f" {stemmed} ", language or "")
 

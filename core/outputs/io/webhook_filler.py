@@ -52,8 +52,6 @@ class Reader:
 
 @value_class
 class FillResult:
-    """What a pass over all readers did."""
-
     filled: frozenset[str] = frozenset()
     """Webhooks whose queue may have got something."""
     has_more: bool = False
@@ -62,8 +60,6 @@ class FillResult:
 
 
 class WebhookFiller:
-    """Fills the queues of all webhooks."""
-
     def __init__(self, client: Client, keys: Keys, most_pending: int) -> None:
         self._client = client
         self._keys = keys
@@ -169,7 +165,6 @@ class WebhookFiller:
         return keys.webhook(name), queue, keys.webhooks
 
     def _words(self, reader: Reader, step: ReadStep, messages: list[Message]) -> list[str | bytes]:
-        """Return the arguments of the script."""
         packed = [(one.event_id, one.type, one.body) for one in (*step.gap, *messages)]
         values = [word for name, value in step.changes.items() for word in (name, to_text(value))]
         return [

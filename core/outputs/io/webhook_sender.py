@@ -49,8 +49,6 @@ LOST = "0"
 
 @value_class
 class QueuedMessage:
-    """A message and its place."""
-
     queue: str
     entry: str
     message: Message
@@ -66,8 +64,6 @@ async def send(fetcher: Fetcher, webhook: Webhook, message: Message, now: float)
 
 
 class WebhookSender:
-    """Delivers what waits for one webhook."""
-
     def __init__(
         self,
         client: Client,

@@ -46,8 +46,6 @@ class SenderTask:
 
 
 class WebhookService:
-    """Fills all queues and delivers what is in them."""
-
     def __init__(self, settings: Settings, client: Client, keys: Keys, fetcher: Fetcher, leases: Leases) -> None:
         self._client = client
         self._keys = keys

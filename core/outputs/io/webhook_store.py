@@ -28,8 +28,6 @@ DEAD_KEPT = 1_000
 
 @value_class
 class DeadLetter:
-    """A message that was given up."""
-
     id: str
     event_id: str
     type: str
@@ -68,7 +66,6 @@ class WebhookStore:
     # ── look ──
 
     async def changes(self) -> dict[str, float]:
-        """Return when each webhook was last changed, by its id."""
         rows = await self._client.zrange(self._keys.webhooks, 0, -1, withscores=True)
         return {webhook_id: float(score) for webhook_id, score in cast(list[tuple[str, float]], rows)}
 
@@ -89,14 +86,12 @@ class WebhookStore:
         return [found[name] for name in names if name in found], int(total)
 
     async def require(self, webhook_id: str) -> Webhook:
-        """Return a webhook; raise NotFound if there is none."""
         found = await self.read_all([webhook_id])
         if not found:
             raise _unknown(webhook_id)
         return found[0]
 
     async def sizes(self, webhook_ids: Sequence[str]) -> list[QueueSizes]:
-        """Return how many messages wait in each webhook's queues."""
         queues = (self._keys.webhook_pending, self._keys.webhook_replay, self._keys.webhook_dead)
         commands = [("XLEN", queue(name)) for name in webhook_ids for queue in queues]
         counts = await read_many(self._client, commands)

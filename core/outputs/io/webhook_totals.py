@@ -16,8 +16,6 @@ from core.value_class import value_class
 
 @value_class
 class WebhookTotals:
-    """All webhooks together."""
-
     by_status: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(map(str, WebhookStatus), 0))
     failing: int = 0
     """Webhooks whose last attempt failed."""
@@ -30,7 +28,6 @@ class WebhookTotals:
 
     @property
     def webhooks(self) -> int:
-        """How many there are."""
         return sum(self.by_status.values())
 
 

@@ -63,8 +63,6 @@ class ReportName:
 
 @value_class
 class CrawledSource:
-    """The crawl of one source, as far as there was one."""
-
     sid: str
     kind: str
     run: Run | None

@@ -51,12 +51,10 @@ def change_of(file: FileRow, row: VectorStoreRow | None, *, is_full: bool = Fals
 
 
 def has_new_version(file: FileRow, row: VectorStoreRow) -> bool:
-    """Return whether its size or time differs from when it was embedded."""
     return file.file_size != row.file_size or file.last_modified_utc != row.last_modified_utc
 
 
 def has_moved(file: FileRow, row: VectorStoreRow) -> bool:
-    """Return whether its name or place differs from when it was embedded."""
     return file.filename != row.filename or file.file_relative_path != row.file_relative_path
 
 
@@ -85,7 +83,6 @@ def failed_folder_sentence(count: int) -> str:
 
 
 def embedded_row(file: FileRow, stored: StoredFile, store_id: str) -> VectorStoreRow:
-    """Return the row of a file that is embedded."""
     return replace(
         _copied(file),
         openai_file_id=stored.file_id,
@@ -106,7 +103,6 @@ def renamed_row(file: FileRow, row: VectorStoreRow) -> VectorStoreRow:
 
 
 def uploaded_since(row: VectorStoreRow, ts: float) -> bool:
-    """Return whether it was uploaded at this time or later."""
     uploaded = timestamp_of(row.uploaded_utc)
     return uploaded is not None and 0 < ts <= uploaded
 

@@ -23,8 +23,6 @@ class FileStatus(StrEnum):
 
 @value_class
 class StoredFile:
-    """A file in a vector store."""
-
     file_id: str
     status: FileStatus
     error: str = ""

@@ -25,8 +25,6 @@ class StoreProblem(StrEnum):
 
 @value_class
 class StoreFinding:
-    """One thing that is wrong."""
-
     problem: StoreProblem
     name: str
     """The id of a file, or of a source."""

@@ -20,8 +20,6 @@ log = logging.getLogger("refresh")
 
 @value_class
 class CrawlListing:
-    """Lists a source for one run."""
-
     context: Context
     source: Source
     clock: ServerClock
@@ -30,7 +28,6 @@ class CrawlListing:
 
     @property
     def sid(self) -> str:
-        """The id of the source."""
         return self.source.sid
 
     async def register_all(self) -> ListingEnd | None:

@@ -100,12 +100,10 @@ class CrawlPass:
 
     @property
     def sid(self) -> str:
-        """The id of the source."""
         return self.source.sid
 
     @property
     def mode(self) -> CrawlMode:
-        """How much is visited."""
         return CrawlMode.of(self.joined)
 
     @property
@@ -122,7 +120,6 @@ class CrawlPass:
         return CrawlListing(self.context, self.source, self.clock, self.joined, self.should_stop)
 
     async def run(self) -> None:
-        """Prepare, list, visit, remove, publish and report."""
         await self._begin()
         if await self.steps.prepare() and self.steps.lists:
             await self._read_all()

@@ -32,7 +32,6 @@ class PercentRange:
     last: int
 
     def at(self, done: int, total: int) -> int:
-        """Return the percent at which so many of all are done."""
         return self.first + (self.last - self.first) * min(done, total) // total if total > 0 else self.first
 
 
@@ -55,7 +54,6 @@ class CrawlProgress:
     _logged_at: float = 0.0
 
     async def tell(self, now: float) -> Mapping[str, str]:
-        """Return phase, percent and message of the run."""
         if self.step is not None:
             return self.step
         held, done = self.visitor.unfinished, self.joined.counts.get("visited", 0) + self.visitor.decided

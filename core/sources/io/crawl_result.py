@@ -31,8 +31,6 @@ def is_listing_incomplete(source: Source, end: ListingEnd | None) -> bool:
 
 @value_class
 class RunEnd:
-    """How a run ended."""
-
     status: RunStatus
     problem: str = ""
     """Why it is partial: `held`, `incomplete` or `unpublished`; empty if only items failed."""

@@ -21,7 +21,6 @@ class CrawlMode(StrEnum):
 
     @classmethod
     def of(cls, run: Run) -> CrawlMode:
-        """Return the mode of a run."""
         return cls(run.mode) if run.mode in set(cls) else cls.SCHEDULED
 
 
@@ -82,7 +81,6 @@ async def open_crawl_run(
 
 
 def is_weaker(run: Run, mode: CrawlMode, asked: CrawlParameters) -> bool:
-    """Return whether an open run does less than someone asks for."""
     is_less = _STRENGTH[CrawlMode.of(run)] < _STRENGTH[mode]
     return is_less or not CrawlParameters.of(run.parameters).covers(asked)
 

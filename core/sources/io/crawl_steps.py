@@ -65,7 +65,6 @@ class CrawlSteps:
         shown: CrawlProgress,
         should_stop: Callable[[], bool],
     ) -> CrawlSteps:
-        """Return the steps that the run asks for."""
         return cls(context, source, clock, run, guard, shown, should_stop, CrawlParameters.of(run.parameters))
 
     @property
@@ -81,7 +80,6 @@ class CrawlSteps:
 
     @property
     def listing_end(self) -> ListingEnd:
-        """How a listing ended that was not made."""
         return ListingEnd(is_complete=not self.problem, reason=self.problem)
 
     def with_failures(self, counts: Mapping[str, int]) -> Mapping[str, int]:
@@ -105,7 +103,6 @@ class CrawlSteps:
         return not self.problem and not self.should_stop()
 
     async def publish(self) -> None:
-        """Bring the vector store of the source up to date."""
         if not self.source.has_steps:
             return
         step = self._step(RunPhase.INDEXING, PercentRange(_VISITS.last, 99))

@@ -42,17 +42,14 @@ class SourceResult:
 
     @property
     def status(self) -> RunStatus:
-        """The status of its run."""
         return self.run.status if self.run else RunStatus.FAILED
 
     @property
     def problem(self) -> str:
-        """Why it is only partial."""
         return self.run.problem if self.run else ""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """The counters of its run."""
         return self.run.counts if self.run else {}
 
     @property
@@ -111,7 +108,6 @@ class DomainCrawl:
             self.sids = await select_sources(self.context, domain, does)
 
     async def run_source(self, sid: str) -> None:
-        """Crawl one source, as a run of its own."""
         clock = await ServerClock.ask(self.context.client)
         await self._crawl_source(sid, self.mode, clock, asked=self.asked)
 
@@ -151,7 +147,6 @@ class DomainCrawl:
             await self._archive(await runs.require(run.id, clock.now()), worker.end, clock.now())
 
     async def _archive(self, run: Run, end: RunStatus, now: float) -> None:
-        """Keep the report of the whole crawl."""
         sources = []
         for one in self.results.values():
             kind = (await self.context.sources.details(one.sid)).get("kind", "")

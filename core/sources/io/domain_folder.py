@@ -39,8 +39,6 @@ def read_file(path: Path) -> bytes:
 
 @value_class
 class DomainFile:
-    """A domain.json as it is on the disk."""
-
     domain_id: str
     path: Path
     data: bytes
@@ -48,7 +46,6 @@ class DomainFile:
 
     @property
     def digest(self) -> str:
-        """Return a hash of its bytes."""
         return hashlib.sha256(self.data).hexdigest()
 
     def parse(self) -> Domain:

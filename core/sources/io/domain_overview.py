@@ -47,8 +47,6 @@ class SourceOverview:
 
 @value_class
 class DomainOverview:
-    """A domain with its sources."""
-
     id: str
     name: str
     description: str
@@ -65,7 +63,6 @@ async def read_domains(client: Client, keys: Keys, offset: int = 0, limit: int |
 
 
 async def read_domain(client: Client, keys: Keys, domain: StoredDomain) -> DomainOverview:
-    """Return one domain."""
     return (await _overviews(client, keys, [domain]))[0]
 
 

@@ -31,8 +31,6 @@ MOST_SHOWN = 20
 
 @value_class
 class RefusedLinks:
-    """Links that a source found and does not take."""
-
     total: int
     examples: tuple[tuple[str, str], ...]
     """URL and reason."""
@@ -40,8 +38,6 @@ class RefusedLinks:
 
 @value_class
 class DomainReport:
-    """A report on one domain."""
-
     now: float
     overview: DomainOverview
     runs: tuple[Run, ...]

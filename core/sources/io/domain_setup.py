@@ -35,8 +35,6 @@ log = logging.getLogger("store")
 
 @value_class
 class AddedDomain:
-    """The result of adding a domain."""
-
     is_new: bool
     sources: Sequence[SourceRecord]
     removed: Mapping[str, ForgetCounts]

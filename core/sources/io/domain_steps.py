@@ -36,8 +36,6 @@ class NoSharePointSource(FreshetError):
 
 @value_class
 class ChosenSources:
-    """The sources that a step concerns."""
-
     sids: tuple[str, ...]
     """All of them, in the order of the domain."""
     stepped: tuple[str, ...]
@@ -45,14 +43,11 @@ class ChosenSources:
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Return the sources that have none."""
         return tuple(sid for sid in self.sids if sid not in self.stepped)
 
 
 @value_class
 class StepResult:
-    """The result of one step."""
-
     items: int
     """Items that are due or wait."""
     jobs: int
@@ -64,8 +59,6 @@ class StepResult:
 
 
 class DomainSteps:
-    """Runs steps over sources of a domain."""
-
     def __init__(self, context: Context, *, is_own_command: bool = False) -> None:
         """`is_own_command`: a person typed it, so the folders that an edited domain.json names may be read."""
         self._context = context
@@ -115,7 +108,6 @@ class DomainSteps:
                 return  # it was asked for when it was opened
 
     async def preview(self, sids: Sequence[str], mode: str) -> list[DryRunReport]:
-        """Tell what a crawl would do; changes nothing."""
         return [await dry_run_source(self._context, sid, CrawlMode(mode)) for sid in sids]
 
     async def read_again(self, sids: Sequence[str], *, force: bool, dry_run: bool) -> StepResult:

@@ -20,8 +20,6 @@ FIELDS = ("name", "description", "sources", "config", "file_digest", "configured
 
 @value_class
 class VectorStoreChoice:
-    """Which vector store a domain has, or gets."""
-
     name: str
     id: str
     """Empty: there is none yet."""
@@ -31,8 +29,6 @@ class VectorStoreChoice:
 
 @value_class
 class StoredDomain:
-    """A domain as it is stored."""
-
     id: str
     name: str = ""
     description: str = ""
@@ -68,11 +64,9 @@ class DomainStore:
         self._keys = keys
 
     async def ids(self) -> list[str]:
-        """Return the ids of all domains."""
         return sorted(texts(await self._client.smembers(self._keys.domains)))
 
     async def read(self, domain_id: str) -> StoredDomain | None:
-        """Return a domain, or None."""
         found = await self.read_many([domain_id])
         return found[0] if found else None
 

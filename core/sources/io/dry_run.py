@@ -53,8 +53,6 @@ async def dry_run_source(context: Context, sid: str, mode: CrawlMode) -> DryRunR
 
 
 class _Comparison:
-    """Compares one listing with the registry."""
-
     def __init__(self, context: Context, source: Source, now: float) -> None:
         self._source_items = context.source_items
         self._context = context
@@ -106,7 +104,6 @@ class _Comparison:
                     self._report.name(group, ref.address)
 
     def _count(self, status: str, has_moved: bool) -> str:
-        """Count an item that is known; return its group."""
         if status == Status.PENDING:
             self._report.added += 1
             return "added"
@@ -138,8 +135,6 @@ class _Comparison:
 
 
 class _CountingFetcher:
-    """The fetcher, counting its requests."""
-
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
         self.count = 0

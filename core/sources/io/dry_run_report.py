@@ -39,7 +39,6 @@ class DryRunReport:
     """The first that would be `added`, `changed`, `removed` or `refused`, the last with the reason."""
 
     def name(self, group: str, name: str) -> None:
-        """Name one of a group, if it is among the first."""
         named = self.names.setdefault(group, [])
         if len(named) < MOST_NAMED:
             named.append(redact(name))
@@ -51,7 +50,6 @@ class DryRunReport:
 
     @property
     def requests(self) -> int:
-        """All requests that a crawl would send."""
         return self.listing_requests + self.visits
 
     def to_json(self) -> dict[str, object]:

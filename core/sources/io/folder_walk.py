@@ -21,8 +21,6 @@ _NOT_UTF8 = "its name is not UTF-8"
 
 
 class FolderWalk:
-    """One walk through the tree."""
-
     def __init__(self, root: Path, patterns: PathPatterns, clock: Callable[[], float]) -> None:
         self._root = root
         self._patterns = patterns

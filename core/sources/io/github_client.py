@@ -28,8 +28,6 @@ MAX_WAIT_SECONDS = 5.0
 
 
 class GithubClient:
-    """Sends requests for one repository, to the API and to its raw files."""
-
     def __init__(self, settings: Settings, fetcher: Fetcher, repo: Repository, clock: Callable[[], float]) -> None:
         self._token = settings.github_token
         self._fetcher = fetcher

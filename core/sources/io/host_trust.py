@@ -13,8 +13,6 @@ from core.value_class import value_class
 
 @value_class
 class UntrustedHost:
-    """A host that was caught."""
-
     host: str
     false_304: int
     """How often."""
@@ -23,7 +21,6 @@ class UntrustedHost:
 
 
 async def untrusted_hosts(client: Client, keys: Keys, most: int) -> list[UntrustedHost]:
-    """Return the hosts that were caught last."""
     found = await client.zrange(keys.untrusted, 0, most - 1, desc=True, withscores=True)
     hosts = cast(list[tuple[str, float]], found)
     counts = await read_many(client, [("HGET", keys.trust(host), "false_304") for host, _ in hosts])

@@ -33,14 +33,11 @@ class StatusCounts:
 
 
 class ItemCounts:
-    """Counts; writes nothing."""
-
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
 
     async def by_status(self, sid: str) -> StatusCounts:
-        """Return how many items of a source have each status."""
         sizes = [("SCARD", self._keys.status(str(status))) for status in Status]
         total, *cards = await read_many(self._client, [("ZCARD", self._keys.refs(sid)), *sizes])
         small = [status for status, card in zip(Status, cards, strict=True) if min(card, total) <= MOST_COMPARED]

@@ -49,7 +49,6 @@ class _NotAllowed(Exception):
 
 
 def content_type(path: str) -> str:
-    """Return the media type that the suffix of a name stands for."""
     known = _TYPES.get(Path(path).suffix.lower())
     if known:
         return known
@@ -58,8 +57,6 @@ def content_type(path: str) -> str:
 
 
 class LocalFiles:
-    """The files below a root."""
-
     def __init__(
         self,
         root: Path,

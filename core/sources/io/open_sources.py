@@ -21,8 +21,6 @@ log = logging.getLogger("refresh")
 
 
 class OpenSources:
-    """Opens sources by id."""
-
     def __init__(self, context: Context, now: float) -> None:
         self._context = context
         self._now = now

@@ -22,8 +22,6 @@ PAGES_AT_ONCE = 100
 
 
 class Reachability:
-    """One walk over the stored links of a site."""
-
     def __init__(self, context: Context, source: Source, open_sources: OpenSources, clock: ServerClock) -> None:
         self._context = context
         self._source = source

@@ -86,7 +86,6 @@ def _signature(key: bytes, text: str) -> str:
 
 
 def _key(settings: Settings, *, create: bool = False) -> bytes:
-    """Return the key; empty if there is none."""
     path = settings.persistent_storage_path / KEY_FILE
     try:
         if create:

@@ -48,8 +48,6 @@ _ELSEWHERE = "of another place"
 
 
 class SharePointSource(Source):
-    """What the three kinds have in common."""
-
     source_type: ClassVar[SharePointType]
     is_listing_evidence = True
     interval_setting = "sharepoint_list_seconds"
@@ -93,7 +91,6 @@ class SharePointSource(Source):
         return await sharepoint_steps.prepare(self._context, self._stored, step)
 
     async def publish(self, step: Step) -> str:
-        """Bring the vector store of the domain up to date."""
         from core.sources.io import sharepoint_steps
 
         return await sharepoint_steps.publish(self._context, self._stored, step)
@@ -194,22 +191,16 @@ class SharePointSource(Source):
 
 
 class SharePointFiles(SharePointSource):
-    """A document library."""
-
     config_model = FileSourceConfig
     source_type = SharePointType.FILES
 
 
 class SharePointList(SharePointSource):
-    """A list; each row is an item."""
-
     config_model = ListSourceConfig
     source_type = SharePointType.LISTS
 
 
 class SharePointPages(SharePointSource):
-    """The pages of a site."""
-
     config_model = SitePageSourceConfig
     source_type = SharePointType.SITE_PAGES
 

@@ -66,15 +66,12 @@ class SitemapState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def conditional(self) -> dict[str, str]:
-        """Return the validators as headers."""
         headers = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
         return {name: value for name, value in headers.items() if value}
 
 
 @value_class
 class SitemapStep:
-    """A sitemap to fetch, how deep it is, and the date that its index gives it."""
-
     url: str
     depth: int = 1
     lastmod: str = ""

@@ -23,8 +23,6 @@ _COUNTED_BY = {"file_types": StepName.DOWNLOAD, "columns": StepName.DOWNLOAD, "w
 
 @value_class
 class SourceCoverage:
-    """What of one source is not found."""
-
     unread: Coverage = field(default_factory=Coverage)
     failed_files: int = 0
     """Files in its folder 03_failed: they could not be embedded."""

@@ -98,7 +98,6 @@ class SourceItems:
         return {item_id for item_id, has in has_document if by_article.get(item_id, bool(has))}
 
     async def has_unread(self, sid: str) -> bool:
-        """Return whether one of its items has not been read yet."""
         async for item_ids in scanning.set_members(self._client, self._keys.status(str(Status.PENDING))):
             depths = await self._client.zmscore(self._keys.refs(sid), item_ids)
             if any(depth is not None for depth in depths):
@@ -106,7 +105,6 @@ class SourceItems:
         return False
 
     async def error_of(self, item_id: str) -> str:
-        """Return why an item could not be read; empty if it could."""
         return str(await self._client.hget(self._keys.item(item_id), "errorMessage") or "")
 
     async def shown(self, item_ids: Sequence[str]) -> list[str]:
@@ -132,7 +130,6 @@ class SourceItems:
             await self._client.sadd(self._keys.listed(sid), *item_ids)
 
     async def listed(self, sid: str) -> list[str]:
-        """Return what listings have named."""
         return texts(await self._client.smembers(self._keys.listed(sid)))
 
     async def count_unseen(self, sid: str, before: float) -> int:

@@ -45,7 +45,6 @@ class SourceLosses:
         return message
 
     def record(self, sid: str, item_id: str, now: float) -> list[Command]:
-        """Return commands that remember a loss for a day."""
         key = self._keys.lost(sid)
         return [
             ("ZADD", key, now, item_id),
@@ -54,7 +53,6 @@ class SourceLosses:
         ]
 
     def undo(self, sid: str, item_id: str) -> Command:
-        """Return the command that takes back a loss."""
         return ("ZREM", self._keys.lost(sid), item_id)
 
     async def allow(self, sid: str, until: float) -> None:

@@ -26,7 +26,6 @@ async def select_sources(context: Context, domain: StoredDomain, asked: CrawlPar
 
 
 async def with_steps(context: Context, sids: Iterable[str]) -> list[str]:
-    """Return those of these sources that have steps of their own."""
     return [record.sid for record in await _records(context, sids) if _has_steps(record)]
 
 

@@ -66,7 +66,6 @@ class SourceNotice:
 
     @property
     def domain(self) -> str:
-        """The domain it belongs to."""
         return self.sid.partition(".")[0]
 
 
@@ -82,7 +81,6 @@ class SourceStore:
     # ── what there is ──
 
     async def ids(self) -> list[str]:
-        """Return the ids of all sources of all domains."""
         return sorted(texts(await self._client.smembers(self._keys.sources)))
 
     async def readable(self) -> list[str]:
@@ -93,7 +91,6 @@ class SourceStore:
         return [sid for sid, has in pairs if has or await self.record_from_domain(sid)]
 
     async def has(self, sid: str) -> bool:
-        """Return whether there is such a source."""
         return bool(await self._client.sismember(self._keys.sources, sid))
 
     async def add(self, record: SourceRecord, root_id: str, now: float) -> None:
@@ -174,7 +171,6 @@ class SourceStore:
         return next((record for record in records if record.sid == sid), None)
 
     async def details(self, sid: str) -> dict[str, str]:
-        """Return everything stored about a source, for people."""
         return cast(dict[str, str], await self._client.hgetall(self._keys.source(sid)))
 
     # ── listing ──
@@ -243,13 +239,11 @@ class SourceStore:
         return int(await self._client.hlen(key)), some
 
     async def clear_refused(self, sid: str) -> None:
-        """Forget what earlier listings refused."""
         await self._client.delete(self._keys.refused(sid))
 
     # ── links ──
 
     def links_changed(self, sid: str) -> Command:
-        """Return the command that notes that links have changed."""
         return ("HSET", self._keys.source(sid), "links_dirty", "1")
 
     async def begin_link_check(self, sid: str) -> None:
@@ -289,7 +283,6 @@ class SourceStore:
         return [*held, *full]
 
     async def clear_notices(self, sid: str) -> None:
-        """Remove the notices of earlier runs."""
         await self._client.hdel(self._keys.source(sid), "held", "full")
 
     async def mark_full(self, sid: str, most: int) -> str:

@@ -28,8 +28,6 @@ UNLISTED = "unlisted"
 
 
 class Unlister:
-    """Removes items of one source in one run."""
-
     def __init__(
         self,
         context: Context,
@@ -100,7 +98,6 @@ class Unlister:
         await self._buffer.add(DecidedVisit(leased, outcome, policy, around, chance, decision, commands))
 
     def _unlisted(self) -> list[Command]:
-        """Commands that count in the run what the source has lost."""
         return self._tally.counted({UNLISTED: 1})
 
     def _visited_as(self, item: Item) -> VisitResult:

@@ -46,8 +46,6 @@ NamedSitemaps = Callable[[str], Awaitable[Sequence[str]]]
 
 
 class WebSource(Source):
-    """One web site, as far as its scope reaches."""
-
     config_model = late_model("core.sources.web_config WebConfig")
     follows_links = True
 

@@ -7,8 +7,6 @@ from typing import Protocol
 
 
 class ItemChange(StrEnum):
-    """What became of an item."""
-
     ADDED = "ADDED"
     CHANGED = "CHANGED"
     REMOVED = "REMOVED"

@@ -33,20 +33,17 @@ def unread_columns(columns: Sequence[ListColumn]) -> tuple[ListColumn, ...]:
 
 
 def count_columns(coverage: Coverage, unread: Sequence[ListColumn], values: Mapping[str, str]) -> None:
-    """Count the unread columns in which a row has a value."""
     for column in unread:
         if values.get(column.name, "").strip().casefold() not in _NOTHING:
             _count(coverage.columns, column.title or column.name)
 
 
 def count_web_parts(coverage: Coverage, web_parts: Mapping[str, int]) -> None:
-    """Count the web parts of a page that were not read."""
     for name, count in web_parts.items():
         _count(coverage.web_parts, name, count)
 
 
 def count_file_type(coverage: Coverage, file_type: str) -> None:
-    """Count a file whose type is not embedded."""
     _count(coverage.file_types, file_type or NO_TYPE)
 
 

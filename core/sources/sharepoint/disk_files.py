@@ -9,8 +9,6 @@ from core.value_class import value_class
 
 @value_class
 class DiskFile:
-    """Path, size and time of a file on this disk."""
-
     path: PurePosixPath
     """Relative to the crawler's folder."""
     size: int

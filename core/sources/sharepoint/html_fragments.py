@@ -72,12 +72,10 @@ class _BlockWriter:
         self._images: list[str] = []
 
     def finished(self) -> list[str]:
-        """Return the blocks, in order."""
         self._end_line()
         return self._blocks
 
     def read(self, element: etree._Element, *, is_preformatted: bool = False) -> None:
-        """Read what an element holds."""
         self._add_text(element.text, is_preformatted)
         for child in element:
             if isinstance(child.tag, str) and not _IS_HIDDEN.search(str(child.get("style") or "")):

@@ -22,8 +22,6 @@ SAME_MOMENT_SECONDS = 2.0
 
 
 class Anomaly(StrEnum):
-    """Kinds of anomalies."""
-
     MISSING_IN_MAP = "MISSING_IN_MAP"
     MISSING_ON_DISK = "MISSING_ON_DISK"
     ORPHAN_ON_DISK = "ORPHAN_ON_DISK"

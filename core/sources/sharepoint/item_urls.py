@@ -64,7 +64,6 @@ def list_root(server_relative_url: str) -> str:
 
 
 def server_relative_of(url: str, source_type: SharePointType) -> str:
-    """Return the `server_relative_url` that an item's URL was made of."""
     parts = urlsplit(url)
     path = unquote(parts.path)
     return f"{path}?{parts.query}" if source_type is SharePointType.LISTS else path

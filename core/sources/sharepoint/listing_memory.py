@@ -24,7 +24,6 @@ class ListingMemory:
     rows: str
 
     def to_json(self) -> str:
-        """Return it as text."""
         return json.dumps(asdict(self), indent=1)
 
     @classmethod
@@ -45,14 +44,12 @@ class RowsDigest:
         self._sum = self._count = 0
 
     def add(self, rows: Iterable[SharePointRow]) -> None:
-        """Add rows."""
         for row in rows:
             cells = json.dumps(row.cells()).encode()
             self._sum = (self._sum + int.from_bytes(hashlib.sha256(cells).digest())) % _DIGESTS
             self._count += 1
 
     def text(self) -> str:
-        """Return the digest with the number of rows."""
         return f"{self._count}:{self._sum:064x}"
 
 

@@ -46,8 +46,6 @@ class PlacedItem(Protocol):
 
 
 class LocalPaths:
-    """The paths of one source."""
-
     def __init__(
         self, domain_id: str, source_type: SharePointType, source_id: str, root_url: str, list_name: str = ""
     ) -> None:
@@ -77,14 +75,12 @@ class LocalPaths:
         return self._below(EMBEDDED, self._embedded_parts(row), row)
 
     def failed(self, row: PlacedItem) -> PurePosixPath:
-        """Return where the file is after its embedding failed."""
         parts = self._embedded_parts(row)
         # A short name chosen in SharePoint must not be that of another item.
         is_like_shortened = len(parts) == 1 and _SHORTENED.fullmatch(parts[0])
         return self._shortened(parts, row) if is_like_shortened else self._below(FAILED, parts, row)
 
     def downloaded(self, row: PlacedItem) -> PurePosixPath:
-        """Return where the download step puts the item."""
         return self.original(row) if self.source_type.is_processed else self.embedded(row)
 
     def is_too_long(self, row: PlacedItem) -> bool:
@@ -108,7 +104,6 @@ class LocalPaths:
     # ── map files ──
 
     def to_map(self, path: PurePosixPath) -> str:
-        """Return the path as `file_relative_path` has it."""
         return "\\".join(path.parts)
 
     def from_map(self, text: str) -> PurePosixPath | None:

@@ -40,7 +40,6 @@ class MapFileDamaged(Exception):
 
 
 def encode_header(row_class: type[MapRow]) -> str:
-    """Return the first line of a map file."""
     return ",".join(row_class.columns()) + "\n"
 
 

@@ -22,7 +22,6 @@ class MapRow:
     @classmethod
     @cache
     def columns(cls) -> tuple[str, ...]:
-        """Return the columns in order."""
         return tuple(one.name for one in fields(cls))
 
     @classmethod
@@ -31,7 +30,6 @@ class MapRow:
         return cls(**{name: cells.get(name, "") for name in cls.columns()})
 
     def cells(self) -> tuple[str, ...]:
-        """Return the cells in order."""
         return tuple(getattr(self, name) for name in self.columns())
 
 

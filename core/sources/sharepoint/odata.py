@@ -25,8 +25,6 @@ Entity = Mapping[str, Any]
 
 @value_class
 class EntityPage:
-    """A page of a collection."""
-
     entities: Sequence[Entity]
     next_link: str
     """Where the next page is, as the server says; empty on the last one."""
@@ -110,7 +108,6 @@ def read_page(answer: object) -> EntityPage:
 
 
 def read_entity(answer: object) -> Entity:
-    """Return one object."""
     body = answer.get("d", answer) if isinstance(answer, dict) else None
     if not isinstance(body, dict):
         raise SharePointUnavailable("The server answered with something that is not an object of SharePoint.")
@@ -118,7 +115,6 @@ def read_entity(answer: object) -> Entity:
 
 
 def read_columns(entities: Sequence[Entity]) -> list[ListColumn]:
-    """Return the visible columns of a list."""
     columns = []
     for entity in entities:
         name = text_of(entity.get("InternalName")) or text_of(entity.get("StaticName"))

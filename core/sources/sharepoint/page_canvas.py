@@ -196,7 +196,6 @@ def _web_part_of_element(element: etree._Element, data: list[str]) -> WebPart:
 
 
 def inner_html(element: etree._Element) -> str:
-    """Return the content of an element."""
     pieces = [html.escape(str(element.text or ""), quote=False)]
     pieces += [etree.tostring(child, method="html", encoding="unicode") for child in element]
     return "".join(pieces)

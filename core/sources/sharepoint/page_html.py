@@ -33,8 +33,6 @@ _TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 @value_class
 class CleanPage:
-    """A page as it is embedded."""
-
     html: str
     unread_web_parts: Mapping[str, int]
     """Web parts whose content is not in the page's own data, by name, with their number."""

@@ -47,7 +47,6 @@ def listing_advice(refused: RequestRefused, what: str, site_url: str) -> str:
 
 
 def download_advice(refused: RequestRefused) -> str:
-    """Return why a file cannot be downloaded."""
     return f"{refused} {_DOWNLOAD_ADVICE.get(refused.status, '')}".strip()
 
 

@@ -21,8 +21,6 @@ class RemoteItem:
 
 @value_class
 class ListColumn:
-    """A visible column of a list."""
-
     name: str
     """Internal name."""
     title: str

@@ -36,7 +36,6 @@ class SharePointType(StrEnum):
 
     @property
     def subfolders(self) -> tuple[str, ...]:
-        """The folders of a source."""
         embedded, failed = CFG.PERSISTENT_STORAGE_PATH_EMBEDDED_SUBFOLDER, CFG.PERSISTENT_STORAGE_PATH_FAILED_SUBFOLDER
         return tuple(dict.fromkeys((self.download_folder, embedded, failed)))
 

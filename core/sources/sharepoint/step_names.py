@@ -7,8 +7,6 @@ from enum import StrEnum
 
 
 class StepName(StrEnum):
-    """A step of a crawl."""
-
     DOWNLOAD = "download"
     """Bring what has changed to this disk."""
     PROCESS = "process"

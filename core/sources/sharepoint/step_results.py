@@ -99,7 +99,6 @@ class SourceStatistics:
         )
 
     def to_json(self) -> dict[str, object]:
-        """Return it as plain values."""
         return asdict(self)
 
 

@@ -31,7 +31,6 @@ class StoredSource:
 
     @classmethod
     def of(cls, domain_id: str, source_id: str, source_type: SharePointType, config: Mapping[str, Any]) -> Self:
-        """Return the source with this configuration."""
         names = ("site_url", "sharepoint_url_part", "list_name", "filter", "drive_id")
         return cls(domain_id, source_id, source_type, *(str(config.get(name) or "") for name in names))
 
@@ -42,10 +41,8 @@ class StoredSource:
 
     @property
     def paths(self) -> LocalPaths:
-        """Where its copies are."""
         return LocalPaths(self.domain_id, self.source_type, self.source_id, self.root_url, self.list_name)
 
     @property
     def shown(self) -> str:
-        """What it points at, for people."""
         return f"{self.site_url}{self.sharepoint_url_part or f'/{self.list_name}'}"

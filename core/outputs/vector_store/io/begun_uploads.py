@@ -17,8 +17,6 @@ NOTE_NAME = ".uploads_begun.json"
 
 
 class BegunUploads:
-    """The note of one source."""
-
     def __init__(self, folder: Path) -> None:
         self._path = folder / NOTE_NAME
 

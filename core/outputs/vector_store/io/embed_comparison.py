@@ -22,8 +22,6 @@ _NOT_LOOKED_AT = LocalContent(LocalState.MISSING, Path())
 
 
 class EmbedComparison:
-    """Goes through `files_map.csv` once."""
-
     def __init__(self, one: EmbedStepContext, uploads: EmbedUploads) -> None:
         self._pass = one
         self._maps = one.maps
@@ -86,7 +84,6 @@ class EmbedComparison:
     # ── doing ──
 
     async def _apply(self, decision: EmbedItem) -> list[EmbedItem]:
-        """Do what follows; return what has to be uploaded."""
         file, local = decision.file, decision.local
         if decision.change not in _WITH_A_FILE:
             await self._without_file(decision)

@@ -53,19 +53,16 @@ class EmbedMaps:
     # ── changing ──
 
     def put_row(self, row: VectorStoreRow) -> None:
-        """Write down what became of an item in the store."""
         self.begin_rows()
         self.rows.add(row)
         self._row_writer.append(row)
         self._has_new_rows = True
 
     def drop_row(self, unique_id: str) -> None:
-        """Leave out the row of an item."""
         self.rows.remove(unique_id)
         self._has_dropped = True
 
     def put_file(self, file: FileRow) -> None:
-        """Write down where a file is now."""
         self.files.add(file)
         self._file_writer.append(file)
         self._has_new_files = True

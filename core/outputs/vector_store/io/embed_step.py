@@ -60,8 +60,6 @@ async def _open_pass(
 
 
 class _Embedding:
-    """One run of the step."""
-
     def __init__(self, one: EmbedStepContext) -> None:
         self._pass = one
         self._maps = one.maps
@@ -97,7 +95,6 @@ class _Embedding:
     # ── what the store or the disk has lost ──
 
     async def _clean(self) -> None:
-        """Leave out rows whose file the store no longer has."""
         lost = await asyncio.to_thread(lambda: [row for row in self._maps.rows if self._is_lost(row)])
         for row in lost:
             found = await asyncio.to_thread(self._pass.listing.get, row.openai_file_id)
@@ -111,7 +108,6 @@ class _Embedding:
         return bool(row_problem(row, self._pass.listing.get(row.openai_file_id), self._pass.store.id))
 
     async def _remove_lost(self) -> None:
-        """Remove what is no longer in `files_map.csv`."""
         gone = await asyncio.to_thread(lambda: list(self._maps.rows.missing_from(self._maps.files)))
         for row in gone:
             if self._pass.step.should_stop():

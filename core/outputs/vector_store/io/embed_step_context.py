@@ -23,8 +23,6 @@ log = logging.getLogger("crawler")
 
 @value_class
 class EmbedStepContext:
-    """One source, one store, one pass."""
-
     store: VectorStore
     storage: CrawlerStorage
     source: StoredSource
@@ -37,19 +35,15 @@ class EmbedStepContext:
 
     @property
     def counts(self) -> EmbedCounts:
-        """What was done so far."""
         return self.step.statistics.embed
 
     def files_of(self, unique_id: str) -> list[StoredFile]:
-        """Return what the store has of an item, in all versions that we uploaded."""
         return self.listing.of_item(self.source, unique_id)
 
     async def remove_file(self, file_id: str) -> None:
-        """Take a file out of the store, and out of the global storage if no other map names it."""
         await self.listing.take_out(self.store, self.named, file_id)
 
     async def remove_item(self, row: VectorStoreRow) -> None:
-        """Take an item out of the store and out of the map."""
         if row.openai_file_id:
             await self.remove_file(row.openai_file_id)
         await asyncio.to_thread(self.maps.drop_row, row.sharepoint_unique_file_id)
@@ -57,6 +51,5 @@ class EmbedStepContext:
         log.info("🗑️ Removed from the vector store → %s", row.file_relative_path)
 
     def warn(self, sentence: str) -> None:
-        """Warn the person who watches the run."""
         log.warning("⚠️ %s", sentence)
         self.step.warnings.append(sentence)

@@ -167,7 +167,6 @@ class EmbedUploads:
         await self._remove_others(candidate, stored.file_id)
 
     async def _settle_failure(self, outcome: _Outcome) -> None:
-        """Write down why a file is not in the store."""
         candidate, maps = outcome.candidate, self._pass.maps
         self._pass.counts.failed += 1
         self._pass.warn(f"{candidate.file.filename} could not be embedded: {outcome.error}")
@@ -214,7 +213,6 @@ class EmbedUploads:
             path.replace(target)
 
     async def _remove_others(self, candidate: EmbedItem, kept_id: str) -> None:
-        """Remove every other version of an item from the store."""
         files = await asyncio.to_thread(self._pass.files_of, candidate.file.sharepoint_unique_file_id)
         ids = {one.file_id for one in files}
         if candidate.row is not None and candidate.row.openai_file_id:

@@ -41,8 +41,6 @@ def read_entries(file: IO[bytes]) -> Iterator[dict[str, Any]]:
 
 
 class _Text:
-    """The text from where reading has come to."""
-
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
@@ -61,11 +59,9 @@ class _Text:
                 return ""
 
     def skip(self) -> None:
-        """Go past one character."""
         self._place += 1
 
     def next_value(self, count: int) -> Any:
-        """Return the value that begins here."""
         decoder = json.JSONDecoder()
         while True:
             try:

@@ -15,8 +15,6 @@ from core.value_class import value_class
 
 
 class LocalState(StrEnum):
-    """What a look at a local file found."""
-
     SOUND = ""
     MISSING = "it is not on the disk; the next download brings it"
     DAMAGED = "the local file is damaged; it is downloaded again"
@@ -25,8 +23,6 @@ class LocalState(StrEnum):
 
 @value_class
 class LocalContent:
-    """A local file as it was found."""
-
     state: LocalState
     path: Path
     size_bytes: int = 0

@@ -83,7 +83,6 @@ class MetadataEntries(ScratchDatabase):
         yield from (entry for _, entry in self._numbered())
 
     def append(self, entry: Entry) -> None:
-        """Take an entry as it is."""
         values = (as_key(str(entry.get("openai_file_id", ""))), as_key(str(entry.get("sharepoint_unique_file_id", ""))))
         self._ask("INSERT INTO entries (file, item, entry) VALUES (?, ?, ?)", *values, _written(entry))
 
@@ -104,7 +103,6 @@ class MetadataEntries(ScratchDatabase):
         self.changes += 1
 
     def remove_unless(self, is_kept: Callable[[Entry], bool]) -> int:
-        """Remove the entries that are not kept; return how many."""
         removed = [number for number, entry in self._numbered() if not is_kept(entry)]
         for number in removed:
             self._ask("DELETE FROM entries WHERE n = ?", number)
@@ -112,7 +110,6 @@ class MetadataEntries(ScratchDatabase):
         return len(removed)
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the bytes of the file."""
         before = "[\n"
         for entry in self:
             text = json.dumps(entry, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace").decode()
@@ -149,6 +146,5 @@ def _load(path: Path, entries: MetadataEntries) -> bool:
 
 
 def _put_aside(path: Path) -> None:
-    """Keep a damaged file under another name."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
     path.replace(path.with_name(f"{path.name}.damaged-{stamp}"))

@@ -51,7 +51,6 @@ class CallFailed(Exception):
 
     @property
     def is_missing(self) -> bool:
-        """Whether what was asked for does not exist."""
         return self.status == 404
 
     @property

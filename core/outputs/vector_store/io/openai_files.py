@@ -27,8 +27,6 @@ _QUOTE_IN_FORMS = "%22"
 
 
 class OpenAiFiles:
-    """The files of the account."""
-
     def __init__(self, calls: OpenAiCalls) -> None:
         self._calls = calls
         self._unattached: set[str] = set()
@@ -80,7 +78,6 @@ class OpenAiFiles:
             yield one
 
     async def upload_times(self) -> UploadTimes:
-        """Return when each file was uploaded."""
         times = UploadTimes()
         async for one in self._all():
             times.add(one.id, one.created_at)
@@ -97,7 +94,6 @@ class OpenAiFiles:
         return True
 
     async def delete(self, file_id: str) -> None:
-        """Delete a file; nothing if it is not there."""
         try:
             await self._calls.send(lambda: self._calls.client.files.delete(file_id))
         except CallFailed as error:
@@ -105,7 +101,6 @@ class OpenAiFiles:
                 raise
 
     def _all(self) -> AsyncIterator[FileObject]:
-        """Yield every file, the newest first."""
         return self._calls.each(partial(self._calls.client.files.list, limit=FILES_PER_PAGE, order="desc"))
 
 
@@ -119,16 +114,13 @@ class UploadTimes:
         self._database.execute("CREATE TABLE times (id TEXT PRIMARY KEY, ts INTEGER) WITHOUT ROWID")
 
     def add(self, file_id: str, ts: int) -> None:
-        """Take the time of a file."""
         self._database.execute("INSERT OR REPLACE INTO times VALUES (?, ?)", (file_id, ts))
 
     def get(self, file_id: str) -> float | None:
-        """Return the time of a file; None if there is no such file."""
         found = self._database.execute("SELECT ts FROM times WHERE id = ?", (file_id,)).fetchone()
         return float(found[0]) if found else None
 
     def close(self) -> None:
-        """Forget them all."""
         self._database.close()
 
 

@@ -33,8 +33,6 @@ _LOCK_POLL_SECONDS = 0.05
 
 @value_class
 class StoreOwner:
-    """What a domain says of its vector store."""
-
     domain_id: str
     name: str
     """`vector_store_name`; empty: the id of the domain."""
@@ -47,7 +45,6 @@ class StoreOwner:
 
     @property
     def store_name(self) -> str:
-        """The name of a new store."""
         return self.name or self.domain_id
 
 
@@ -131,7 +128,6 @@ def _creation_word(note: Path) -> tuple[str, bool]:
 
 @contextlib.asynccontextmanager
 async def _locked(path: Path) -> AsyncIterator[None]:
-    """Hold a lock on a file; other processes wait."""
     number = os.open(path, os.O_RDWR | os.O_CREAT, private_files.FILE_MODE)
     try:
         while True:

@@ -41,8 +41,6 @@ LISTINGS = 3
 
 
 class OpenAiStore:
-    """The vector store of one domain."""
-
     def __init__(
         self,
         calls: OpenAiCalls,
@@ -61,7 +59,6 @@ class OpenAiStore:
 
     @property
     def id(self) -> str:
-        """Its id, as in `vectorstore_map.csv`."""
         return self._id
 
     # ── looking ──
@@ -99,7 +96,6 @@ class OpenAiStore:
     # ── uploading ──
 
     async def upload_mark(self) -> str:
-        """Return a mark in the global storage."""
         async with self._whole_store():
             return await self._files.mark()
 
@@ -191,7 +187,6 @@ class OpenAiStore:
         return failed
 
     async def wait(self, file_ids: Sequence[str]) -> list[StoredFile]:
-        """Wait until none of these is in progress, or until the deadline."""
         async with self._whole_store():
             wait = EmbedWait(self._calls, self._id, time.monotonic() + self._wait_seconds, self._should_stop)
             found = await wait.for_files({file_id: self._batches.pop(file_id, "") for file_id in file_ids})
@@ -202,14 +197,12 @@ class OpenAiStore:
     # ── changing and removing ──
 
     async def update_attributes(self, file_id: str, attributes: Mapping[str, str]) -> None:
-        """Give a file other attributes, without a new upload."""
         values = dict[str, str | float | bool](attributes)
         files = self._calls.client.vector_stores.files
         async with self._whole_store():
             await self._calls.send(lambda: files.update(file_id, vector_store_id=self._id, attributes=values))
 
     async def detach(self, file_id: str) -> None:
-        """Take a file out of the store; nothing if it is not there."""
         files = self._calls.client.vector_stores.files
         async with self._whole_store():
             try:
@@ -219,7 +212,6 @@ class OpenAiStore:
                     raise
 
     async def delete(self, file_id: str) -> None:
-        """Delete a file for good, also outside the store; nothing if it is not there."""
         async with self._whole_store():
             await self._files.delete(file_id)
 
@@ -244,7 +236,6 @@ class OpenAiStore:
 
 
 def missing_sentence(store_id: str) -> str:
-    """Return what to do about a store that does not exist."""
     return (
         f"There is no vector store {store_id}. Correct vector_store_id in the domain.json, "
         "or make it empty: then the next crawl makes a new one."

@@ -33,8 +33,6 @@ _GONE = "It is not in the vector store any more."
 
 
 class EmbedWait:
-    """One wait with one deadline."""
-
     def __init__(self, calls: OpenAiCalls, store_id: str, deadline: float, should_stop: Callable[[], bool]) -> None:
         """The deadline is monotonic. A stop leaves what is in progress as it is."""
         self._calls = calls
@@ -103,7 +101,6 @@ class EmbedWait:
 
 
 def stored_file(one: VectorStoreFile) -> StoredFile:
-    """Return a file as any store tells it."""
     attributes = {name: str(value) for name, value in (one.attributes or {}).items()}
     error = one.last_error.message if one.last_error else ""
     if one.status == "cancelled" and not error:

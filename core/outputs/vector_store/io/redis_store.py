@@ -71,8 +71,6 @@ async def open_redis_store(
 
 
 class RedisStore:
-    """The items of one domain in Freshet's own index."""
-
     id = STORE_ID
 
     def __init__(

@@ -38,14 +38,11 @@ _LEFT = ".new"
 
 @value_class
 class StoredReport:
-    """A report that is there."""
-
     name: ReportName
     bytes: int
 
     @property
     def id(self) -> str:
-        """Its id."""
         return self.name.id
 
 
@@ -63,8 +60,6 @@ def entry_json(report: StoredReport) -> dict[str, object]:
 
 
 class ReportArchive:
-    """All reports of crawls."""
-
     def __init__(self, settings: Settings) -> None:
         self._storage = CrawlerStorage.of(settings)
         self._folder = self._storage.crawl_reports

@@ -31,8 +31,6 @@ log = logging.getLogger("crawler")
 
 @value_class
 class CheckedDomain:
-    """A domain that is checked."""
-
     id: str
     source_ids: Collection[str]
     """Own names of the sources that its domain.json has: a map that one of them lacks was lost."""
@@ -86,7 +84,6 @@ class _StoreCheck:
         return StoredSource(self._domain.id, source_id, kind, "")
 
     async def source(self, source: StoredSource) -> AsyncIterator[StoreFinding]:
-        """Check one source."""
         has_folder = await asyncio.to_thread(self._storage.source_folder(source).is_dir)
         is_known = has_folder or source.source_id in self._domain.source_ids
         with contextlib.ExitStack() as stack:

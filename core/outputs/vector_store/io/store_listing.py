@@ -44,16 +44,13 @@ class StoreListing(ScratchDatabase):
         await asyncio.to_thread(self.remove, file_id)
 
     def add_all(self, files: Iterable[StoredFile]) -> None:
-        """Take files."""
         rows = ((as_key(one.file_id), as_key(_item(one)), as_key(_owner(one)), _written(one)) for one in files)
         self._write_all("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", rows)
 
     def remove(self, file_id: str) -> None:
-        """Leave out a file."""
         self._ask("DELETE FROM files WHERE id = ?", as_key(file_id))
 
     def get(self, file_id: str) -> StoredFile | None:
-        """Return the file with this id."""
         found = self._ask("SELECT file FROM files WHERE id = ?", as_key(file_id))
         return _read(found[0][0]) if found else None
 
@@ -63,7 +60,6 @@ class StoreListing(ScratchDatabase):
         return [one for (text,) in found if is_of(source, (one := _read(text)).attributes)]
 
     def of_source(self, source: StoredSource) -> Iterator[StoredFile]:
-        """Yield what we uploaded for this source."""
         return (one for one in self.of_domain(source.domain_id) if is_of(source, one.attributes))
 
     def of_domain(self, domain_id: str) -> Iterator[StoredFile]:

@@ -64,7 +64,6 @@ class ClaimedFiles:
         return stat.S_ISREG(found.st_mode) and size in ("", str(found.st_size))
 
     def read(self, path: PurePosixPath) -> bytes:
-        """Return the content of a file."""
         with self.mirror.open_file(path) as file:
             return file.read()
 

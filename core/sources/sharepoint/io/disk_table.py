@@ -32,7 +32,6 @@ class DiskTable(ScratchDatabase):
         self._write_all(_CLAIM, ((as_key(str(place)), as_key(place.name)) for place in places))
 
     def see(self, files: Iterable[DiskFile]) -> None:
-        """Note files that are there."""
         values = (
             (as_key(str(one.path)), as_key(one.path.name), one.size, one.modified_ns, one.changed_ts, one.is_regular)
             for one in files
@@ -44,7 +43,6 @@ class DiskTable(ScratchDatabase):
         self._ask("DELETE FROM files WHERE path = ?", as_key(str(place)))
 
     def at(self, place: PurePosixPath) -> DiskFile | None:
-        """Return the file at a place."""
         found = self._ask(f"{_FOUND} path = ?", as_key(str(place)))
         return _file(found[0]) if found else None
 

@@ -79,7 +79,6 @@ async def preview(
 
 
 def temporary_map(folder: Path, row_class: type[MapRow], dry_run_id: str) -> Path:
-    """Return the map file of a dry run."""
     stem, _, ending = row_class.file_name.rpartition(".")
     return folder / f"{stem}_{dry_run_id}.{ending}"
 

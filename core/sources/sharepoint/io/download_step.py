@@ -72,8 +72,6 @@ async def download(
 
 
 class _SourceDownload:
-    """The step after a complete listing."""
-
     def __init__(
         self,
         site: SharePointSite,
@@ -120,7 +118,6 @@ class _SourceDownload:
     # ── comparing ──
 
     def _compare(self, wanted: RowTable[SharePointRow], is_full: bool) -> None:
-        """Fill the table with what must be downloaded."""
         if self._source.source_type is SharePointType.LISTS:
             write_export(self._mirror, self._listing)
         if self._find_wanted(wanted, is_full) and not is_full:

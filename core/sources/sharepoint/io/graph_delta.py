@@ -23,8 +23,6 @@ Ask = Callable[[str], Any]
 
 @value_class
 class DriveState:
-    """What Graph says of a drive."""
-
     is_unchanged: bool
     """Nothing has changed since the link that was given. False also means: Graph does not know."""
     link: str

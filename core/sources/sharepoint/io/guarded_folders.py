@@ -32,7 +32,6 @@ class GuardedFolders:
             os.close(descriptor)
 
     def make(self, parts: tuple[str, ...]) -> None:
-        """Make a folder, and those above it, where they are missing."""
         os.close(self._open(parts, is_made=True))
 
     def _open(self, parts: tuple[str, ...], *, is_made: bool = False) -> int:

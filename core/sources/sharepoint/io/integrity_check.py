@@ -83,7 +83,6 @@ class IntegrityCheck:
 
     @property
     def is_corrected(self) -> bool:
-        """Whether anything was wrong."""
         return not self.counts.summary.startswith("Integrity check passed")
 
     # ── looking ──

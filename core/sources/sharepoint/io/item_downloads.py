@@ -39,8 +39,6 @@ _READ_AHEAD = 200
 
 
 class DownloadOutcome(StrEnum):
-    """What became of an item."""
-
     ADDED = "added"
     CHANGED = "changed"
     RESTORED = "restored"
@@ -70,7 +68,6 @@ class ItemDownloads:
     """The step ends early, whatever the run says."""
 
     def should_stop(self) -> bool:
-        """Return whether it is time to stop."""
         return self._is_left.is_set() or self.step.should_stop()
 
     async def bring_all(self, items: RowTable[SharePointRow]) -> None:
@@ -216,5 +213,4 @@ class _ReadAhead:
 
 
 def local_row(row: SharePointRow) -> FileRow:
-    """Return the row of an item that is not downloaded."""
     return FileRow.from_cells(dict(zip(row.columns(), row.cells(), strict=True)))

@@ -24,12 +24,10 @@ class ItemValues(ScratchDatabase):
         self._write_all("INSERT OR REPLACE INTO items VALUES (?, ?, ?)", rows)
 
     def get(self, unique_id: str) -> dict[str, str] | None:
-        """Return the values of an item."""
         found = self._ask("SELECT content FROM items WHERE id = ?", as_key(unique_id))
         return json.loads(found[0][0]) if found else None
 
     def by_number(self) -> Iterator[tuple[int, dict[str, str]]]:
-        """Yield number and values of every item, sorted by the number."""
         last, last_id = -1, b""
         while found := self._ask(_NEXT_PAGE, last, last_id, PAGE_ROWS):
             yield from ((number, json.loads(content)) for number, _, content in found)

@@ -16,7 +16,6 @@ from core.sources.sharepoint.time_stamps import timestamp_of
 
 
 def export_path(mirror: MirrorStorage) -> PurePosixPath:
-    """Return where the export of the list is."""
     return mirror.paths.original(FileRow())
 
 

@@ -96,7 +96,6 @@ class MapFileWriter(Generic[Row]):
                 self._flush()
 
     def flush(self) -> None:
-        """Put what was appended into the file."""
         with self._lock:
             self._flush()
 

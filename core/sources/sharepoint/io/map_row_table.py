@@ -17,8 +17,6 @@ _ID = "sharepoint_unique_file_id"
 
 
 class RowTable(ScratchDatabase, Generic[Row]):
-    """The rows of one map file."""
-
     SCHEMA = (
         "CREATE TABLE rows (id BLOB PRIMARY KEY, place BLOB NOT NULL, path BLOB NOT NULL, cells TEXT NOT NULL)",
         "CREATE UNIQUE INDEX by_place ON rows (place, id)",
@@ -41,17 +39,14 @@ class RowTable(ScratchDatabase, Generic[Row]):
         self._write_all("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?)", map(_values, rows))
 
     def remove(self, unique_id: str) -> None:
-        """Leave out the row of an id."""
         self._ask("DELETE FROM rows WHERE id = ?", as_key(unique_id))
 
     def clear(self) -> None:
-        """Leave out all rows."""
         self._ask("DELETE FROM rows")
 
     # ── reading ──
 
     def get(self, unique_id: str) -> Row | None:
-        """Return the row of an id."""
         found = self._ask("SELECT cells FROM rows WHERE id = ?", as_key(unique_id))
         return self._row(found[0][0]) if found else None
 
@@ -91,7 +86,6 @@ class RowTable(ScratchDatabase, Generic[Row]):
 
 
 def order_of(row: MapRow) -> tuple[bytes, bytes]:
-    """Return what the rows of a map file are sorted by."""
     return as_key(getattr(row, "server_relative_url", getattr(row, "file_relative_path", ""))), as_key(
         getattr(row, _ID)
     )

@@ -79,7 +79,6 @@ class MirrorStorage:
     # ── names ──
 
     def map_path(self, row_class: type[MapRow]) -> Path:
-        """Return where a map file of the source is."""
         return self.folder / row_class.file_name
 
     def absolute(self, path: PurePosixPath) -> Path:

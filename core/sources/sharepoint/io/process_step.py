@@ -44,7 +44,6 @@ HEAD_CHARS = 20_000
 
 
 async def process(storage: CrawlerStorage, source: StoredSource, step: Step) -> ProcessCounts:
-    """Make the files of a source that are embedded."""
     counts = step.statistics.process
     step.statistics.coverage.web_parts.clear()
     if not source.source_type.is_processed:
@@ -127,7 +126,6 @@ class _SourceProcessing:
     # ── one item, in a thread ──
 
     def _process_some(self, waiting: Iterator[FileRow], failed: RowTable[FileRow]) -> int:
-        """Process the next items; return how many there were."""
         some = list(islice(waiting, ITEMS_AT_ONCE))
         for row in some:
             self._process(row, failed)

@@ -40,12 +40,10 @@ class ScratchDatabase:
         self.close()
 
     def close(self) -> None:
-        """Close the database and free its place on the disk."""
         with self._lock:
             self._database.close()
 
     def _ask(self, query: str, *values: bytes | int | str) -> list[tuple[Any, ...]]:
-        """Run a statement and return its rows."""
         with self._lock:
             return self._database.execute(query, values).fetchall()
 

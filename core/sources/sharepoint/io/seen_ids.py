@@ -21,17 +21,13 @@ class SeenIds:
         return self._database.execute("INSERT OR IGNORE INTO seen VALUES (?)", (one,)).rowcount == 1
 
     def __contains__(self, one: str) -> bool:
-        """Return whether it was added."""
         return self._database.execute("SELECT 1 FROM seen WHERE id = ?", (one,)).fetchone() is not None
 
     def __enter__(self) -> Self:
-        """Return itself."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Remove them all."""
         self.close()
 
     def close(self) -> None:
-        """Remove them all."""
         self._database.close()

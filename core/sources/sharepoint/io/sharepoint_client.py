@@ -66,7 +66,6 @@ class SharePointSite:
         return cls(SiteRequests(settings_for(settings, url), url), url, should_stop)
 
     def close(self) -> None:
-        """Close its connections."""
         self._requests.session.close()
 
     @property

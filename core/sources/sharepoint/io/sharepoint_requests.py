@@ -51,13 +51,11 @@ class SiteRequests:
         self.context = ClientContext(site_url).with_access_token(self._tokens).with_transport(session=self.session)
 
     def list_address(self, path: str) -> str:
-        """Return the address of the list at a path."""
         # The library's `get_list` puts the site in front of a path that begins with it, if the site's name has signs
         # that are encoded in its address.
         return self._operation("getList", [path])
 
     def file_address(self, path: str) -> str:
-        """Return the address of the file at a path."""
         return self._operation("getFileByServerRelativePath", {"DecodedUrl": path})
 
     def _operation(self, name: str, parameters: list[str] | dict[str, str]) -> str:

@@ -23,7 +23,6 @@ async def _tell_nobody(_done: int, _total: int, _message: str) -> None:
 
 
 async def _allow(_removed: int, _known: int) -> str:
-    """Let anything be removed."""
     return ""
 
 
@@ -55,7 +54,6 @@ class Step:
     """What a person should read at the end of the run."""
 
     async def progress(self, done: int, total: int, message: str) -> None:
-        """Tell how far the step is."""
         await self.on_progress(done, total, message)
 
     async def may_remove(self, removed: int, known: int) -> str:

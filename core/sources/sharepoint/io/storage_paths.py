@@ -13,13 +13,10 @@ from core.value_class import value_class
 
 @value_class
 class CrawlerStorage:
-    """The folders of all domains."""
-
     root: Path
 
     @classmethod
     def of(cls, settings: Settings) -> CrawlerStorage:
-        """Return the storage of these settings."""
         return cls(settings.persistent_storage_path)
 
     @property
@@ -32,19 +29,15 @@ class CrawlerStorage:
         return self.crawler / source.domain_id / source.source_type.folder / source.source_id
 
     def map_file(self, source: StoredSource, row_class: type[MapRow]) -> Path:
-        """Return the map file of a source that has such rows."""
         return self.source_folder(source) / row_class.file_name
 
     def domain_folder(self, domain_id: str) -> Path:
-        """Return the folder of a domain's definition and metadata."""
         return self.root / CFG.PERSISTENT_STORAGE_PATH_DOMAINS_SUBFOLDER / domain_id
 
     def files_metadata(self, domain_id: str) -> Path:
-        """Return the file with the metadata of a domain's embedded files."""
         return self.domain_folder(domain_id) / CFG.FILES_METADATA_JSON
 
     @property
     def crawl_reports(self) -> Path:
-        """The folder of the archives of crawls."""
         reports = self.root / CFG.PERSISTENT_STORAGE_PATH_REPORTS_SUBFOLDER
         return reports / CFG.PERSISTENT_STORAGE_PATH_CRAWL_REPORTS_SUBFOLDER
