@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 from aiohttp import web
 from pydantic import BaseModel
@@ -93,6 +94,23 @@ def expected_problem(request: web.Request, error: Exception) -> ApiError:
     if problem.status >= EXPECTED_BELOW:
         raise error
     return problem
+
+
+def list_path(path: str, asked: BaseModel, **changes: object) -> str:
+    """Return the address of a list as it was asked for, but for these changes; defaults are left out."""
+    values = {**asked.model_dump(mode="json"), **changes}
+    defaults = {name: field.default for name, field in type(asked).model_fields.items()}
+    query = urlencode(
+        {name: "true" if value is True else value for name, value in values.items() if value != defaults[name]},
+        errors="replace",
+    )
+    return f"{path}?{query}" if query else path
+
+
+def offset_paths(path: str, asked: Any, size: int, *, has_more: bool) -> dict[str, str]:
+    """Return the addresses of the pages before and behind one of `size` rows; empty: there is none."""
+    newer = list_path(path, asked, offset=max(asked.offset - size, 0)) if asked.offset else ""
+    return {"newer": newer, "older": list_path(path, asked, offset=asked.offset + size) if has_more else ""}
 
 
 def see_other(request: web.Request, path: str, notice: Notice | None = None) -> web.Response:

@@ -13,16 +13,11 @@ from core.sources.io.loss_approval import approve_losses
 from workers.web.domain_files import take_up_domain
 from workers.web.errors import as_conflict
 from workers.web.job_models import ApprovalAnswer, DomainJobs, Job
-from workers.web.models import DomainId, RequestModel, SourceName
+from workers.web.models import SourceName
+from workers.web.routes.domains import DomainRequest
 from workers.web.routing import Call, RouteTable
 
 ROUTES = RouteTable("domains")
-
-
-class DomainRequest(RequestModel):
-    """One domain."""
-
-    id: DomainId
 
 
 @ROUTES.add("GET", "/v2/domains/{id}/state")

@@ -57,7 +57,7 @@ class QuickDomainRequest(RequestModel):
     id: DomainId | None = Field(default=None, description="A name of your own; else one is made of the address.")
 
 
-class OneDomainRequest(RequestModel):
+class DomainRequest(RequestModel):
     """One domain."""
 
     id: DomainId
@@ -115,7 +115,7 @@ async def list_domains(call: StoreCall, _: NoParameters) -> DomainsAnswer:
 
 
 @ROUTES.add("GET", "/v2/domains/{id}")
-async def show_domain(call: Call, asked: OneDomainRequest) -> DomainDetailsAnswer:
+async def show_domain(call: Call, asked: DomainRequest) -> DomainDetailsAnswer:
     """One domain with its configuration and sources."""
     await take_up_domain(call, asked.id)
     domain = await DomainStore(call.client, call.keys).require(asked.id)
@@ -124,7 +124,7 @@ async def show_domain(call: Call, asked: OneDomainRequest) -> DomainDetailsAnswe
 
 
 @ROUTES.add("GET", "/v2/domains/{id}/report", other_types=(JSON,))
-async def show_report(call: Call, asked: OneDomainRequest) -> web.Response:
+async def show_report(call: Call, asked: DomainRequest) -> web.Response:
     """The last runs of a domain, what it refused, what is in error."""
     await take_up_domain(call, asked.id)
     report = await read_report(call.settings, call.client, call.keys, asked.id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode
 
 from pydantic import Field
 
@@ -12,7 +11,7 @@ from core.search import snippet_cutting
 from core.search.languages import language_of
 from core.search.snippet_marking import read_question
 from core.sources.io.domain_store import DomainStore
-from workers.web.dashboard.page_routing import PageTable
+from workers.web.dashboard.page_routing import PageTable, list_path
 from workers.web.models import Cursor, Flag, Moment, Name, RequestModel
 from workers.web.routes import search
 from workers.web.routes.search import SearchRequest, SearchResultAnswer
@@ -43,15 +42,13 @@ class ArticlesPageRequest(RequestModel):
     cursor: Cursor = ""
 
     @property
-    def filters(self) -> dict[str, str]:
+    def filters(self) -> dict[str, Any]:
         """Return what is asked for and stays the same on the next page."""
-        values = {name: str(getattr(self, name)) for name in ("q", "category", "language", "since", "until", "host")}
-        values |= {"domain": self.domain, "explain": "true" if self.explain else ""}
-        return {name: value for name, value in values.items() if value}
+        return self.model_dump(exclude_defaults=True, exclude={"page", "cursor"})
 
     def path_of(self, **changes: str | int) -> str:
         """Return the address of another page of the same list."""
-        return f"/articles?{urlencode({**self.filters, **changes}, errors='replace')}"
+        return list_path("/articles", self, **{"page": 1, "cursor": "", **changes})
 
 
 @ROUTES.page("/articles", "Articles", "articles.html")

@@ -23,8 +23,8 @@ from workers.web.errors import ApiError, as_conflict
 from workers.web.job_models import DomainJobs
 from workers.web.models import DomainId, RequestModel, SourceName
 from workers.web.routes import crawler, domain_control, domains
-from workers.web.routes.domain_control import ApproveRequest, DomainRequest
-from workers.web.routes.domains import OneDomainRequest, RemoveDomainRequest
+from workers.web.routes.domain_control import ApproveRequest
+from workers.web.routes.domains import DomainRequest, RemoveDomainRequest
 from workers.web.routes.reports import archive_of
 from workers.web.routing import Call
 
@@ -47,7 +47,7 @@ class DomainPageRequest(RequestModel):
 @ROUTES.page("/domains/{id}", "Domain", "domain.html")
 async def show_domain(call: Call, asked: DomainPageRequest) -> dict[str, Any]:
     """Show everything about one domain."""
-    answer = await domains.show_domain(call, OneDomainRequest(id=asked.id))
+    answer = await domains.show_domain(call, DomainRequest(id=asked.id))
     domain, now, runs = answer.domain, await call.now(), RunList(call.client, call.keys)
     opened = await runs.open(RunFilter(domain=domain.id), now)
     paused = (await call.context.runs.blocked()).paused

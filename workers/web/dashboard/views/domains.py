@@ -16,7 +16,7 @@ from core.sources.io.domain_overview import DomainOverview, SourceOverview, read
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
 from workers.web.dashboard import rendering
-from workers.web.dashboard.page_routing import Done, PageTable, failure_notice
+from workers.web.dashboard.page_routing import Done, PageTable, failure_notice, offset_paths
 from workers.web.domain_files import take_up
 from workers.web.errors import ApiError
 from workers.web.models import Flag, NoParameters, Offset, RequestModel
@@ -56,13 +56,12 @@ async def show_domains(call: Call, asked: DomainsPageRequest) -> dict[str, Any]:
     domains = await read_domains(client, keys, asked.offset, PAGE_DOMAINS)
     opened = await RunList(client, keys).open(RunFilter(), await connect.now(client))
     paused = (await call.context.runs.blocked()).paused
-    total, end = len(await DomainStore(client, keys).ids()), asked.offset + PAGE_DOMAINS
+    total = len(await DomainStore(client, keys).ids())
     return {
         "rows": [_row(one, paused, opened) for one in domains],
         "problems": problems,
         "total": total,
-        "next_path": f"/domains?offset={end}" if total > end else "",
-        "previous_path": f"/domains?offset={max(asked.offset - PAGE_DOMAINS, 0)}" if asked.offset else "",
+        **offset_paths("/domains", asked, PAGE_DOMAINS, has_more=total > asked.offset + PAGE_DOMAINS),
     }
 
 

@@ -14,7 +14,7 @@ from workers.web.dashboard.views.domain import held
 from workers.web.errors import as_conflict
 from workers.web.models import DomainId, Flag, RequestModel, SourceName
 from workers.web.routes import crawler, domains
-from workers.web.routes.domains import OneDomainRequest
+from workers.web.routes.domains import DomainRequest
 from workers.web.routing import Call
 
 ROUTES = PageTable()
@@ -36,7 +36,7 @@ class DryRunRequest(RequestModel):
 @ROUTES.page("/domains/{id}/dry-run", "Dry run", "dry_run.html", seconds=crawler.DRY_RUN_SECONDS + 60)
 async def show_dry_run(call: Call, asked: DryRunRequest) -> dict[str, Any]:
     """Show what a crawl would do; nothing is changed."""
-    domain = (await domains.show_domain(call, OneDomainRequest(id=asked.id))).domain
+    domain = (await domains.show_domain(call, DomainRequest(id=asked.id))).domain
     reports, problem = await _previews(call, asked) if asked.now else ([], "")
     stopped = [await _stopped(call, source, sentence) for source, sentence in held(domain) if _is_asked(source, asked)]
     return {

@@ -13,12 +13,11 @@ from core.feeds.daily_counts import DAYS_KEPT
 from workers.web.dashboard.feed_texts import BADGES, days_of, poll_sentence
 from workers.web.dashboard.formats import host
 from workers.web.dashboard.page_routing import Done, PageTable
-from workers.web.models import Flag, RequestModel
+from workers.web.models import RequestModel
 from workers.web.routes import categories, feed_control, feed_preview, feeds
 from workers.web.routes.categories import DropCategoryRequest, OpmlRequest, PollCategoryRequest, RenameCategoryRequest
 from workers.web.routes.feed_preview import FeedEntriesRequest
 from workers.web.routes.feeds import (
-    CategoryName,
     FeedId,
     OneFeedRequest,
     PollFeedRequest,
@@ -53,20 +52,6 @@ async def show_feed(call: Call, asked: OneFeedRequest) -> dict[str, Any]:
 # ── actions on feeds and categories ──
 
 
-class PollForm(RequestModel):
-    """A feed to poll now."""
-
-    id: FeedId
-    force: Flag = False
-
-
-class RemoveFeedForm(RequestModel):
-    """A feed to remove."""
-
-    id: FeedId
-    forget: Flag = False
-
-
 class OptionsForm(RequestModel):
     """How often a feed is polled; what is left empty is not set."""
 
@@ -79,19 +64,6 @@ class ImportForm(RequestModel):
     """An OPML file."""
 
     opml: str
-
-
-class CategoryForm(RequestModel):
-    """A category."""
-
-    name: CategoryName
-
-
-class RenameForm(RequestModel):
-    """A category and its new name."""
-
-    name: CategoryName
-    to: CategoryName
 
 
 @ROUTES.action("/feeds/import")
@@ -109,39 +81,39 @@ async def import_file(call: Call, _: ImportForm) -> Done:
 
 
 @ROUTES.action("/feeds/categories/poll")
-async def poll_category(call: Call, asked: CategoryForm) -> Done:
+async def poll_category(call: Call, asked: PollCategoryRequest) -> Done:
     """Have the feeds of a category polled."""
-    done = await categories.poll_category(call, PollCategoryRequest(name=asked.name))
+    done = await categories.poll_category(call, asked)
     waiting = f" {len(done.waiting):,} wait, as their servers asked." if done.waiting else ""
     return Done(f"The ingestor polls {done.due:,} feeds of {asked.name} now.{waiting}")
 
 
 @ROUTES.action("/feeds/categories/rename", seconds=None)
-async def rename(call: Call, asked: RenameForm) -> Done:
+async def rename(call: Call, asked: RenameCategoryRequest) -> Done:
     """Rename a category, or merge it into another."""
-    done = await categories.rename(call, RenameCategoryRequest(name=asked.name, to=asked.to))
+    done = await categories.rename(call, asked)
     text = f"{asked.name} is {asked.to} now: {done.feeds:,} feeds, {done.articles:,} articles. {' '.join(done.notes)}"
     return Done(text.strip(), "/feeds")
 
 
 @ROUTES.action("/feeds/categories/drop", seconds=None)
-async def drop(call: Call, asked: CategoryForm) -> Done:
+async def drop(call: Call, asked: DropCategoryRequest) -> Done:
     """Drop a category."""
-    done = await categories.drop(call, DropCategoryRequest(name=asked.name))
+    done = await categories.drop(call, asked)
     text = f"{asked.name} is dropped: {done.feeds:,} feeds, {done.removed.get('articles', 0):,} articles. "
     return Done((text + " ".join(done.notes)).strip(), "/feeds")
 
 
 @ROUTES.action("/feeds/{id}/poll")
-async def poll(call: Call, asked: PollForm) -> Done:
+async def poll(call: Call, asked: PollFeedRequest) -> Done:
     """Poll a feed now."""
-    return Done(poll_sentence(await feed_control.poll(call, PollFeedRequest(id=asked.id, force=asked.force))))
+    return Done(poll_sentence(await feed_control.poll(call, asked)))
 
 
 @ROUTES.action("/feeds/{id}/remove", seconds=None)
-async def remove(call: Call, asked: RemoveFeedForm) -> Done:
+async def remove(call: Call, asked: RemoveFeedRequest) -> Done:
     """Unsubscribe from a feed."""
-    gone = await feeds.unsubscribe(call, RemoveFeedRequest(id=asked.id, forget=asked.forget))
+    gone = await feeds.unsubscribe(call, asked)
     articles = f" {gone.removed.get('articles', 0):,} articles went with it." if asked.forget else ""
     return Done(f"Removed from {', '.join(gone.categories)}: {gone.url}.{articles} {gone.note}".strip(), "/feeds")
 

@@ -14,7 +14,7 @@ from workers.web.dashboard import rendering
 from workers.web.dashboard.page_routing import ACTION_SECONDS, Done, PageTable, expected_problem
 from workers.web.models import Name, NoParameters, RequestModel
 from workers.web.routes import feeds
-from workers.web.routes.feeds import AddFeedRequest, CategoryName
+from workers.web.routes.feeds import AddFeedRequest
 from workers.web.routing import Call
 
 ROUTES = PageTable()
@@ -27,13 +27,6 @@ class PreviewForm(RequestModel):
 
     url: str = Field(min_length=1, max_length=8_000)
     category: Name = ""
-
-
-class SubscribeForm(RequestModel):
-    """A feed and its category."""
-
-    url: str = Field(min_length=1, max_length=8_000)
-    category: CategoryName
 
 
 @ROUTES.page("/feeds/add", TITLE, TEMPLATE)
@@ -70,8 +63,8 @@ async def _values(call: Call, url: str, category: str) -> dict[str, Any]:
 
 
 @ROUTES.action("/feeds")
-async def subscribe(call: Call, asked: SubscribeForm) -> Done:
+async def subscribe(call: Call, asked: AddFeedRequest) -> Done:
     """Subscribe to a feed."""
-    added = await feeds.subscribe(call, AddFeedRequest(category=asked.category, url=asked.url.strip()))
+    added = await feeds.subscribe(call, asked.model_copy(update={"url": asked.url.strip()}))
     name = added.title or added.url
     return Done(f"Subscribed to {name} in {added.category}. The ingestor polls it now.", f"/feeds/{added.id}")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from typing import Any, Literal
-from urllib.parse import urlencode
 
 from pydantic import Field
 
 from workers.web.dashboard.feed_texts import BADGES, days_of
-from workers.web.dashboard.page_routing import PageTable
+from workers.web.dashboard.page_routing import PageTable, list_path
 from workers.web.feed_token import feed_query
 from workers.web.models import Name, RequestModel
 from workers.web.routes import feeds
@@ -29,12 +28,6 @@ class FeedsPageRequest(RequestModel):
     text: Name = ""
     page: int = Field(default=1, ge=1, le=20_000)
 
-    def address(self, **changes: str | int) -> str:
-        """Return the address of the page with some values changed."""
-        values = {**self.model_dump(), "page": 1, **changes}
-        query = {name: value for name, value in values.items() if value not in ("", 1)}
-        return f"/feeds?{urlencode(query, errors='surrogateescape')}" if query else "/feeds"
-
 
 @ROUTES.page("/feeds", "Feeds", "feeds.html")
 async def show_feeds(call: Call, asked: FeedsPageRequest) -> dict[str, Any]:
@@ -51,14 +44,14 @@ async def show_feeds(call: Call, asked: FeedsPageRequest) -> dict[str, Any]:
         "found": found,
         "rows": [(feed, days_of(feed, now)) for feed in found.feeds],
         "tabs": [
-            (label, count, asked.address(status=name), name == asked.status)
+            (label, count, list_path("/feeds", asked, status=name, page=1), name == asked.status)
             for name, label, count in tabs
             if count or name in ("", asked.status)
         ],
         "badges": BADGES,
         "feed_query": feed_query(call.settings),
-        "before": asked.address(page=asked.page - 1) if asked.page > 1 else "",
-        "after": asked.address(page=asked.page + 1) if offset + PAGE_FEEDS < found.total else "",
+        "before": list_path("/feeds", asked, page=asked.page - 1) if asked.page > 1 else "",
+        "after": list_path("/feeds", asked, page=asked.page + 1) if offset + PAGE_FEEDS < found.total else "",
         "first": offset + 1,
         "is_filtered": bool(asked.category or asked.status or asked.text),
     }

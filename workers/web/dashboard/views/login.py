@@ -25,11 +25,10 @@ class LoginPageRequest(RequestModel):
     next: str = Field(default="/", max_length=2_000)
 
 
-class LoginRequest(RequestModel):
+class LoginRequest(LoginPageRequest):
     """What the form sends."""
 
     token: str = Field(default="", max_length=1_000)
-    next: str = Field(default="/", max_length=2_000)
 
 
 @ROUTES.page("/login", "Log in", "login.html", is_public=True)

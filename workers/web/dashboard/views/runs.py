@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlencode
 
 from core.runs.io.run_list import RunFilter, RunList
 from core.runs.run import Run, RunKind, RunStatus
 from core.sources.io.domain_store import DomainStore
-from workers.web.dashboard.page_routing import Done, PageTable
-from workers.web.models import DomainId, Offset, RequestModel
-from workers.web.routes.jobs import KindRequest, pause_kind, resume_kind
+from workers.web.dashboard.page_routing import Done, PageTable, offset_paths
+from workers.web.routes.jobs import JobsRequest, KindRequest, pause_kind, resume_kind
 from workers.web.routing import Call
 
 ROUTES = PageTable()
-PAGE_RUNS = 50
 PURPOSES = {
     RunKind.INGEST: "polls feeds that are due",
     RunKind.CANONICAL: "fetches the pages that feeds link to",
@@ -31,21 +28,12 @@ PURPOSES = {
 }
 
 
-class RunsPageRequest(RequestModel):
-    """Which runs."""
-
-    kind: RunKind | None = None
-    status: RunStatus | None = None
-    domain: DomainId | None = None
-    offset: Offset = 0
-
-
 @ROUTES.page("/runs", "Runs", "runs.html")
-async def show_runs(call: Call, asked: RunsPageRequest) -> dict[str, Any]:
+async def show_runs(call: Call, asked: JobsRequest) -> dict[str, Any]:
     """Show the open runs, and below them the others, newest first."""
     now, runs = await call.now(), RunList(call.client, call.keys)
     wanted = RunFilter(asked.kind, asked.domain, asked.status)
-    found = await runs.page(wanted, now, PAGE_RUNS, asked.offset)
+    found = await runs.page(wanted, now, asked.limit, asked.offset)
     opened = await runs.open(wanted, now) if not asked.offset else []
     ended = [run for run in found.runs if not run.is_open]
     # Who asks for crawls gets all of them.
@@ -56,8 +44,7 @@ async def show_runs(call: Call, asked: RunsPageRequest) -> dict[str, Any]:
         "opened": [run for run in opened if run.parent not in folded],
         "ended": [run for run in ended if run.parent not in folded],
         "folded": folded,
-        "older": _path(asked, asked.offset + PAGE_RUNS) if found.has_more else "",
-        "newer": _path(asked, max(asked.offset - PAGE_RUNS, 0)) if asked.offset else "",
+        **offset_paths("/runs", asked, asked.limit, has_more=found.has_more),
         "is_filtered": wanted != RunFilter(),
         "kinds": [(kind, PURPOSES[kind], str(kind) in blocked.paused) for kind in RunKind],
         "statuses": list(RunStatus),
@@ -69,12 +56,6 @@ def _folded(shown: Sequence[Run]) -> Counter[str]:
     """Return how many of these runs are parts of another of them, by its id; the page of that one shows them."""
     ids = {run.id for run in shown}
     return Counter(run.parent for run in shown if run.parent in ids)
-
-
-def _path(asked: RunsPageRequest, offset: int) -> str:
-    filters = {"kind": asked.kind, "status": asked.status, "domain": asked.domain, "offset": offset}
-    words = urlencode({name: str(value) for name, value in filters.items() if value})
-    return f"/runs?{words}" if words else "/runs"
 
 
 @ROUTES.action("/runs/kinds/{kind}/pause")

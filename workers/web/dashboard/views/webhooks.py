@@ -8,7 +8,7 @@ from pydantic import Field
 
 from core.outputs.io.webhook_totals import read_totals
 from workers.web.dashboard import webhook_texts
-from workers.web.dashboard.page_routing import PageTable
+from workers.web.dashboard.page_routing import PageTable, list_path
 from workers.web.models import RequestModel
 from workers.web.routes import webhooks
 from workers.web.routes.webhooks import WebhooksRequest
@@ -35,6 +35,6 @@ async def show_webhooks(call: Call, asked: WebhooksPageRequest) -> dict[str, Any
         "totals": await read_totals(call.client, call.keys),
         "texts": webhook_texts,
         "first": offset + 1,
-        "before": f"/webhooks?page={asked.page - 1}" if asked.page > 1 else "",
-        "after": f"/webhooks?page={asked.page + 1}" if offset + PAGE_WEBHOOKS < found.total else "",
+        "before": list_path("/webhooks", asked, page=asked.page - 1) if asked.page > 1 else "",
+        "after": list_path("/webhooks", asked, page=asked.page + 1) if offset + PAGE_WEBHOOKS < found.total else "",
     }

@@ -34,12 +34,6 @@ class WhyPageRequest(RequestModel):
     url: str = Field(default="", max_length=8_000)
 
 
-class ReadAgainRequest(RequestModel):
-    """What is to be read again."""
-
-    url: str = Field(min_length=1, max_length=8_000)
-
-
 @ROUTES.page("/why", "Why?", "why.html")
 async def show_why(call: Call, asked: WhyPageRequest) -> dict[str, Any]:
     """Show the trail; nothing is changed or requested."""
@@ -57,7 +51,7 @@ async def show_why(call: Call, asked: WhyPageRequest) -> dict[str, Any]:
 
 
 @ROUTES.action("/why/read-again")
-async def read_again(call: Call, asked: ReadAgainRequest) -> Done:
+async def read_again(call: Call, asked: WhyRequest) -> Done:
     """Have it fetched again, whatever is remembered about it."""
     done = await documents.reindex(call, ReindexItemRequest(source=asked.url, force=True))
     if not done.items and not done.links:
