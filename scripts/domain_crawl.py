@@ -15,11 +15,12 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
+from core.outputs.vector_store.crawl_report import CrawledSource
 from core.runtime.context import Context, build_context
 from core.runtime.terminal import echo
 from core.sources.crawl_parameters import ALL, MOST_RETRY_BATCHES, RETRY_BATCHES, SCOPES, CrawlParameters
 from core.sources.io.crawl import CrawlMode
-from core.sources.io.domain_crawl import DomainCrawl, SourceResult
+from core.sources.io.domain_crawl import DomainCrawl
 from core.sources.io.domain_steps import ChosenSources, DomainSteps, StepResult
 from core.sources.io.loss_approval import approve_losses
 from core.sources.sharepoint.step_names import ALL_STEPS, StepName
@@ -113,7 +114,7 @@ class _Work:
     mode: CrawlMode
     asked: CrawlParameters
     step: StepName | None
-    results: dict[str, SourceResult] = field(default_factory=dict)
+    results: dict[str, CrawledSource] = field(default_factory=dict)
     others: StepResult | None = None
     """What was set going for sources without steps."""
 

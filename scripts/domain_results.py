@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from core.outputs.vector_store.crawl_report import CrawledSource
 from core.runs.run import COUNTERS
 from core.runtime.terminal import echo
-from core.sources.io.domain_crawl import SourceResult
 from core.sources.io.domain_steps import StepResult
 from core.sources.io.dry_run_report import DryRunReport
 from scripts.command_names import as_typed
@@ -24,7 +24,7 @@ _STEPS = {"download": "downloaded", "process": "processed", "embed": "embedded"}
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
 
 
-def show_results(results: Sequence[SourceResult], others: StepResult | None = None) -> None:
+def show_results(results: Sequence[CrawledSource], others: StepResult | None = None) -> None:
     """Print how the crawl of each source ended, and which jobs were sent for others."""
     if others:
         echo(f"Items of sources without steps: {others.items}. Jobs sent: {others.jobs}. {others.problem}".strip())
@@ -53,7 +53,7 @@ def _step_rows(sid: str, statistics: Mapping[str, Any]) -> list[tuple[object, ..
     return rows
 
 
-def result_json(one: SourceResult) -> dict[str, object]:
+def result_json(one: CrawledSource) -> dict[str, object]:
     """Return how the crawl of one source ended, for programs."""
     return {
         "source": one.sid,
@@ -66,12 +66,12 @@ def result_json(one: SourceResult) -> dict[str, object]:
     }
 
 
-def step_json(results: Sequence[SourceResult], others: StepResult | None) -> dict[str, object]:
+def step_json(results: Sequence[CrawledSource], others: StepResult | None) -> dict[str, object]:
     """Return what one step did: to sources with steps, and which jobs were sent for others."""
     return {"sources": [result_json(one) for one in results], "others": asdict(others) if others else None}
 
 
-def _end(result: SourceResult) -> str:
+def _end(result: CrawledSource) -> str:
     return f"{result.status} ({result.problem})" if result.problem else str(result.status)
 
 

@@ -67,7 +67,25 @@ class CrawledSource:
     kind: str
     run: Run | None
     error: str = ""
-    """Why there was none."""
+    """Why there was none: the source cannot be opened."""
+
+    @property
+    def status(self) -> RunStatus:
+        return self.run.status if self.run else RunStatus.FAILED
+
+    @property
+    def problem(self) -> str:
+        """Why it is only partial."""
+        return self.run.problem if self.run else ""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return self.run.counts if self.run else {}
+
+    @property
+    def is_trouble(self) -> bool:
+        """Whether a person should look at it: it failed, its listing was incomplete, or the loss guard held it."""
+        return bool(self.error or self.problem or self.status is RunStatus.FAILED)
 
 
 def is_reported(run: Run) -> bool:
@@ -121,12 +139,12 @@ def _source_json(one: CrawledSource, domain_id: str) -> dict[str, Any]:
         "source_id": one.sid.removeprefix(f"{domain_id}."),
         "source_type": f"{one.kind}{SOURCES_SUFFIX}",
         "run_id": run.id if run else "",
-        "status": str(run.status if run else RunStatus.FAILED),
-        "problem": run.problem if run else "",
+        "status": str(one.status),
+        "problem": one.problem,
         "message": redact(run.message) if run else "",
         "error": redact(error),
         "seconds": _seconds(run, told),
-        "counts": dict(run.counts) if run else {},
+        "counts": dict(one.counts),
         **{name: told[name] for name in ("download", "process", "embed", "coverage") if name in told},
     }
 

@@ -20,7 +20,6 @@ from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.crawl_pass import crawl_once
 from core.sources.io.crawl_runs import ALL_OF_IT, CrawlMode, open_crawl_run
 from core.sources.io.open_sources import OpenSources
-from core.sources.io.source import Source
 from core.store import cancellation
 from core.store.clock import ServerClock
 from core.store.commit import Lease
@@ -64,9 +63,19 @@ async def crawl_source(
             open_sources = OpenSources(context, clock.now())
             source = await open_sources.require(sid)
             if worker is None:
-                worker = await _open_worker(
-                    context, clock, source, mode, requested_ts, run_id, parent, started_by, asked
-                )
+                # What another run visited since this one was requested is not visited again, however long it waited.
+                if run_id:
+                    run = await context.runs.require(run_id, clock.now())
+                else:
+                    run = await open_crawl_run(
+                        *(context.runs, RunKind.CRAWL, mode, requested_ts),
+                        domain=source.state.record.domain,
+                        source=sid,
+                        parent=parent,
+                        started_by=started_by,
+                        asked=asked,
+                    )
+                worker = RunWorker(context.runs, clock, run, context.leases.prefix)
                 worker.left_as = RunStatus.INTERRUPTED if stays else RunStatus.QUEUED
                 if on_open:
                     await on_open(worker.run)
@@ -99,39 +108,6 @@ async def _stay(
             await cancellation.finish(worker.leave())
     if on_wait:
         await on_wait(False)
-
-
-async def _open_worker(
-    context: Context,
-    clock: ServerClock,
-    source: Source,
-    mode: CrawlMode,
-    requested_ts: float,
-    run_id: str,
-    parent: str,
-    started_by: str,
-    asked: CrawlParameters,
-) -> RunWorker:
-    """Return a worker of the given run, of the source's open one, or of a new one.
-
-    What another run visited since this one was requested is not visited again, however long it waited.
-    """
-    domain = source.state.record.domain
-    if run_id:
-        run = await context.runs.require(run_id, clock.now())
-    else:
-        run = await open_crawl_run(
-            context.runs,
-            RunKind.CRAWL,
-            mode,
-            requested_ts,
-            domain=domain,
-            source=source.sid,
-            parent=parent,
-            started_by=started_by,
-            asked=asked,
-        )
-    return RunWorker(context.runs, clock, run, context.leases.prefix)
 
 
 async def _acquire(

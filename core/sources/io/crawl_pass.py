@@ -69,7 +69,7 @@ async def crawl_once(
         worker.in_flight, worker.tell = lambda: visitor.in_flight, shown.tell
         guard = LossGuard(context, open_sources, clock, is_run=True)
         is_over = lambda: should_stop() or worker.should_stop()  # noqa: E731
-        steps = CrawlSteps.of(context, source, clock, run, guard, shown, is_over)
+        steps = CrawlSteps(context, source, clock, run, guard, shown, is_over)
         crawl = CrawlPass(
             context, source, open_sources, clock, run, worker, should_stop, visitor, unlister, tally, shown, steps
         )

@@ -42,7 +42,6 @@ class CrawlSteps:
     guard: LossGuard
     shown: CrawlProgress
     should_stop: Callable[[], bool]
-    asked: CrawlParameters
     problem: str = ""
     """Why the copies could not be brought up to date."""
     publish_problem: str = ""
@@ -54,18 +53,9 @@ class CrawlSteps:
     _phase: RunPhase = RunPhase.CRAWLING
     _began: float = 0.0
 
-    @classmethod
-    def of(
-        cls,
-        context: Context,
-        source: Source,
-        clock: ServerClock,
-        run: Run,
-        guard: LossGuard,
-        shown: CrawlProgress,
-        should_stop: Callable[[], bool],
-    ) -> CrawlSteps:
-        return cls(context, source, clock, run, guard, shown, should_stop, CrawlParameters.of(run.parameters))
+    @property
+    def asked(self) -> CrawlParameters:
+        return CrawlParameters.of(self.run.parameters)
 
     @property
     def lists(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.errors import FreshetError
@@ -28,34 +28,6 @@ from core.sources.io.domain_store import DomainStore
 from core.sources.io.source_selection import select_sources
 from core.store import cancellation
 from core.store.clock import ServerClock
-from core.value_class import value_class
-
-
-@value_class
-class SourceResult:
-    """How the crawl of one source ended, or how it was left."""
-
-    sid: str
-    run: Run | None
-    error: str = ""
-    """Why there is no run: the source cannot be opened."""
-
-    @property
-    def status(self) -> RunStatus:
-        return self.run.status if self.run else RunStatus.FAILED
-
-    @property
-    def problem(self) -> str:
-        return self.run.problem if self.run else ""
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        return self.run.counts if self.run else {}
-
-    @property
-    def is_trouble(self) -> bool:
-        """Whether a person should look at it: it failed, its listing was incomplete, or the loss guard held it."""
-        return bool(self.error or self.problem or self.status is RunStatus.FAILED)
 
 
 @dataclass(slots=True)
@@ -72,7 +44,7 @@ class DomainCrawl:
     started_by: str = "script"
     asked: CrawlParameters = ALL_OF_IT
     """What a new run does; one that is continued does what it was asked for."""
-    results: dict[str, SourceResult] = field(default_factory=dict)
+    results: dict[str, CrawledSource] = field(default_factory=dict)
     _is_waiting: bool = False
     _in_flight: int = 0
     """Items that its children had in flight when it was last looked."""
@@ -142,7 +114,9 @@ class DomainCrawl:
             worker.end = worker.left_as if self._should_stop(worker) else self._end()
             worker.end_fields |= await self._totals(runs, run.id, clock.now())
             worker.end_fields |= {"problem": self._problem(), "message": self._message()}
-            worker.end_fields["receipt"] = joined_receipts(self._receipts())
+            worker.end_fields["receipt"] = joined_receipts(
+                [one.run.receipt if one.run else "" for one in self.results.values()]
+            )
             worker.end_fields["statistics"] = json.dumps(self._statistics(), ensure_ascii=False)
             await self._archive(await runs.require(run.id, clock.now()), worker.end, clock.now())
 
@@ -150,7 +124,7 @@ class DomainCrawl:
         sources = []
         for one in self.results.values():
             kind = (await self.context.sources.details(one.sid)).get("kind", "")
-            sources.append(CrawledSource(one.sid, kind, one.run, one.error))
+            sources.append(replace(one, kind=kind))
         await archive_crawl(self.context, run, end, sources, now)
 
     def _should_stop(self, worker: RunWorker) -> bool:
@@ -160,7 +134,7 @@ class DomainCrawl:
         runs, parent = self.context.runs, worker.run.id
         before = await self._child(runs, parent, sid, clock.now())
         if before is not None and before.status in ENDED:
-            self.results[sid] = SourceResult(sid, before)
+            self.results[sid] = CrawledSource(sid, "", before)
             return
 
         async def on_open(child: Run) -> None:
@@ -207,15 +181,12 @@ class DomainCrawl:
         finally:
             run_id = run_ids[0] if run_ids else (await runs.open_ids()).get(scope, "")
             run = await cancellation.finish(runs.read(run_id, clock.now())) if run_id else None
-            self.results[sid] = SourceResult(sid, run, error)
+            self.results[sid] = CrawledSource(sid, "", run, error)
 
     def _statistics(self) -> dict[str, object]:
         """Return what the steps did to each source that has steps."""
         told = {one.sid: dict(one.run.statistics) for one in self.results.values() if one.run and one.run.statistics}
         return {"sources": told} if told else {}
-
-    def _receipts(self) -> list[str]:
-        return [result.run.receipt if result.run else "" for result in self.results.values()]
 
     async def _child(self, runs: RunStore, run_id: str, sid: str, now: float) -> Run | None:
         children = await runs.children(run_id, now)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from core.runtime.context import Context
 from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.domain_store import StoredDomain
-from core.sources.io.source_kinds import source_class
+from core.sources.io.source_kinds import has_steps
 from core.sources.sharepoint.step_names import StepName
 from core.sources.source_record import DomainFileError, SourceRecord
 
@@ -26,7 +26,7 @@ async def select_sources(context: Context, domain: StoredDomain, asked: CrawlPar
 
 
 async def with_steps(context: Context, sids: Iterable[str]) -> list[str]:
-    return [record.sid for record in await _records(context, sids) if _has_steps(record)]
+    return [record.sid for record in await _records(context, sids) if has_steps(record.kind)]
 
 
 async def _records(context: Context, sids: Iterable[str]) -> list[SourceRecord]:
@@ -40,10 +40,3 @@ async def _records(context: Context, sids: Iterable[str]) -> list[SourceRecord]:
             continue
         found += [state.record] if state else []
     return found
-
-
-def _has_steps(record: SourceRecord) -> bool:
-    try:
-        return source_class(record.kind).has_steps
-    except ValueError:  # of a kind that this version does not know
-        return False

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Protocol
+
+from core.sources.sharepoint.map_rows import FileRow, SharePointRow
 
 
 class ItemChange(StrEnum):
@@ -13,20 +14,7 @@ class ItemChange(StrEnum):
     UNCHANGED = "UNCHANGED"
 
 
-class ComparedFields(Protocol):
-    """The fields that both sides have."""
-
-    @property
-    def filename(self) -> str: ...
-    @property
-    def server_relative_url(self) -> str: ...
-    @property
-    def file_size(self) -> str: ...
-    @property
-    def last_modified_utc(self) -> str: ...
-
-
-def is_changed(sp_file: ComparedFields, local_file: ComparedFields) -> bool:
+def is_changed(sp_file: SharePointRow, local_file: FileRow) -> bool:
     """Return whether the item in SharePoint differs from what was downloaded: name, place, size or time."""
     return (
         sp_file.filename != local_file.filename
@@ -36,7 +24,7 @@ def is_changed(sp_file: ComparedFields, local_file: ComparedFields) -> bool:
     )
 
 
-def detect(sp_file: ComparedFields, local_file: ComparedFields | None, *, is_forced: bool) -> ItemChange:
+def detect(sp_file: SharePointRow, local_file: FileRow | None, *, is_forced: bool) -> ItemChange:
     """Return what became of an item that SharePoint has.
 
     Args:

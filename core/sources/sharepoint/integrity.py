@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 
 from core.sources.sharepoint.disk_files import DiskFile
-from core.sources.sharepoint.local_paths import EMBEDDED, FAILED, ORIGINALS, LocalPaths, PathRefused, PlacedItem
+from core.sources.sharepoint.local_paths import EMBEDDED, FAILED, ORIGINALS, LocalPaths, MapItem, PathRefused
 from core.sources.sharepoint.map_rows import FileRow, SharePointRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.time_stamps import timestamp_of, timestamp_text, utc_text
@@ -58,7 +58,7 @@ class IntegrityCounts:
 # ── places ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def right_places(paths: LocalPaths, item: PlacedItem) -> set[PurePosixPath]:
+def right_places(paths: LocalPaths, item: MapItem) -> set[PurePosixPath]:
     """Return where the file of an item may be; nowhere if its name is refused."""
     with contextlib.suppress(PathRefused):
         return {paths.original(item), paths.embedded(item), paths.failed(item)}

@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import PurePosixPath
-from typing import Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
+from core.sources.sharepoint.map_rows import FileRow, SharePointRow
 from core.sources.sharepoint.source_types import SharePointType
 
 MOST_NAME_BYTES = 255
@@ -32,17 +32,12 @@ _PAGE, _PROCESSED_PAGE, _PROCESSED_OTHER = ".aspx", ".html", ".htm"
 _UNSAFE_IN_TITLE = re.compile(r"[%/\\\x00-\x1f\x7f\ud800-\udfff]")
 
 
+MapItem = SharePointRow | FileRow
+"""What a path is made of."""
+
+
 class PathRefused(ValueError):
     """An item's address cannot be a path on this disk; the message says why, for `sharepoint_error`."""
-
-
-class PlacedItem(Protocol):
-    """What a path is made of; rows of `sharepoint_map.csv` and of `files_map.csv` have it."""
-
-    @property
-    def server_relative_url(self) -> str: ...
-    @property
-    def sharepoint_listitem_id(self) -> str: ...
 
 
 class LocalPaths:
@@ -61,7 +56,7 @@ class LocalPaths:
 
     # ── from an item to its paths ──
 
-    def original(self, row: PlacedItem) -> PurePosixPath:
+    def original(self, row: MapItem) -> PurePosixPath:
         """Return where the download of a list or page is; of a library it is the file itself."""
         if self.source_type is SharePointType.FILES:
             return self.embedded(row)
@@ -70,20 +65,20 @@ class LocalPaths:
         parts = self._parts(row)
         return self._shortened(parts, row) if self.is_too_long(row) else self.folder.joinpath(ORIGINALS, *parts)
 
-    def embedded(self, row: PlacedItem) -> PurePosixPath:
+    def embedded(self, row: MapItem) -> PurePosixPath:
         """Return where the file that is embedded is. A path that is too long becomes a short one in `03_failed`."""
         return self._below(EMBEDDED, self._embedded_parts(row), row)
 
-    def failed(self, row: PlacedItem) -> PurePosixPath:
+    def failed(self, row: MapItem) -> PurePosixPath:
         parts = self._embedded_parts(row)
         # A short name chosen in SharePoint must not be that of another item.
         is_like_shortened = len(parts) == 1 and _SHORTENED.fullmatch(parts[0])
         return self._shortened(parts, row) if is_like_shortened else self._below(FAILED, parts, row)
 
-    def downloaded(self, row: PlacedItem) -> PurePosixPath:
+    def downloaded(self, row: MapItem) -> PurePosixPath:
         return self.original(row) if self.source_type.is_processed else self.embedded(row)
 
-    def is_too_long(self, row: PlacedItem) -> bool:
+    def is_too_long(self, row: MapItem) -> bool:
         """Return whether a name or the path of the item is longer than a file system takes.
 
         If so, its content is in `03_failed`.
@@ -116,7 +111,7 @@ class LocalPaths:
 
     # ── parts ──
 
-    def _parts(self, row: PlacedItem) -> tuple[str, ...]:
+    def _parts(self, row: MapItem) -> tuple[str, ...]:
         url, root = row.server_relative_url, self._root
         if url[: len(root)].casefold() != root.casefold():
             raise PathRefused(f"{url!r} is not below {root!r}, the root of the library")
@@ -125,7 +120,7 @@ class LocalPaths:
             _check_name(part)
         return parts
 
-    def _embedded_parts(self, row: PlacedItem) -> tuple[str, ...]:
+    def _embedded_parts(self, row: MapItem) -> tuple[str, ...]:
         if self.source_type is SharePointType.LISTS:
             number = row.sharepoint_listitem_id
             if not (number.isascii() and number.isdigit()):
@@ -138,14 +133,14 @@ class LocalPaths:
         processed = name[: -len(_PAGE)] + _PROCESSED_PAGE if name.endswith(_PAGE) else name + _PROCESSED_OTHER
         return (*folders, processed)
 
-    def _below(self, subfolder: str, parts: tuple[str, ...], row: PlacedItem) -> PurePosixPath:
+    def _below(self, subfolder: str, parts: tuple[str, ...], row: MapItem) -> PurePosixPath:
         return self._shortened(parts, row) if self._is_too_long(parts) else self.folder.joinpath(subfolder, *parts)
 
     def _is_too_long(self, parts: tuple[str, ...]) -> bool:
         sizes = [len(part.encode()) for part in parts]
         return max(sizes) > MOST_NAME_BYTES or self._folder_bytes + sum(sizes) + len(sizes) > MOST_PATH_BYTES
 
-    def _shortened(self, parts: tuple[str, ...], row: PlacedItem) -> PurePosixPath:
+    def _shortened(self, parts: tuple[str, ...], row: MapItem) -> PurePosixPath:
         stem, dot, extension = parts[-1].rpartition(".")
         if not dot or not stem or len(extension.encode()) > _MOST_EXTENSION_BYTES:
             stem, extension = parts[-1], ""
@@ -155,24 +150,15 @@ class LocalPaths:
         digest = hashlib.sha256(key.encode()).hexdigest()
         return self.folder / FAILED / f"{kept}~{digest}{'.' + extension if extension else ''}"
 
-    def _item_of_url(self, url: str) -> PlacedItem | None:
+    def _item_of_url(self, url: str) -> MapItem | None:
         try:
-            item = _item_of_url(url)
+            parts = urlsplit(url)
+            path, item_id = unquote(parts.path, errors="strict"), parse_qs(parts.query).get("ID", [""])[0]
+            item = FileRow(server_relative_url=path, sharepoint_listitem_id=item_id)
             self._embedded_parts(item)
         except ValueError:
             return None
         return item
-
-
-class _UrlItem:
-    def __init__(self, server_relative_url: str, sharepoint_listitem_id: str) -> None:
-        self.server_relative_url = server_relative_url
-        self.sharepoint_listitem_id = sharepoint_listitem_id
-
-
-def _item_of_url(url: str) -> PlacedItem:
-    split = urlsplit(url)
-    return _UrlItem(unquote(split.path, errors="strict"), parse_qs(split.query).get("ID", [""])[0])
 
 
 def _name_problem(name: str) -> str:
