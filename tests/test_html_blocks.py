@@ -98,3 +98,14 @@ def test_hostile_spans_stay_small() -> None:
     """However wide and high the cells say they are, a row gets no more empty cells than the bound."""
     found = rendered(f"<table>{'<tr><td colspan=99999 rowspan=99999999999999999999>a' * 100}</table>")
     assert found.count("|") <= 101 * (MAX_SPAN_COLUMNS + 2)
+
+
+@pytest.mark.parametrize(("begin", "end"), [("<ul><li>x", "</li></ul>"), ("<blockquote>x", "</blockquote>")])
+def test_lists_and_quotes_deep_inside_each_other(begin: str, end: str) -> None:
+    """Each indents the lines below once more: the deepest no longer do, and no word of theirs is lost."""
+    lines = [str(number) for number in range(100)]
+    root = parse_fragment(begin * 100 + "<pre>" + "\n".join(lines) + "</pre>" + end * 100)
+    assert root is not None
+    blocks = html_to_blocks(root)
+    assert blocks_to_text(blocks).split() == ["x"] * 100 + lines
+    assert max(len(line) for line in blocks_to_markdown(blocks).split("\n") if line.endswith("9")) < 60
