@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from core.feeds.io.manual_poll import choose_feeds, poll_now, require_unpaused
-from core.feeds.poll_report import PollEnd, PollReport
+from core.feeds.poll_result import PollEnd, PollReport
 from core.pages.text_cleaning import printable_line
 from core.runtime.context import build_context
 from core.runtime.terminal import echo

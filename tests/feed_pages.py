@@ -10,8 +10,8 @@ import pytest
 
 from core import ids
 from core.feeds.daily_counts import counted
+from core.feeds.feed_health import summary_of
 from core.feeds.feed_state import FeedState, FeedStatus, to_hash
-from core.feeds.feed_summary import summary_of
 from core.feeds.io.feed_options import FeedOptions
 from core.net.rate_limit import Gate
 from core.settings import Settings

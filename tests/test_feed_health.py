@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from core.feeds import daily_counts
-from core.feeds.feed_health import FeedHealth, health_of, why_silent, why_then
+from core.feeds.feed_health import FeedHealth, health_in, health_of, summary_of, title_in, why_silent, why_then
 from core.feeds.feed_state import FeedState, FeedStatus
-from core.feeds.feed_summary import health_in, summary_of, title_in
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0

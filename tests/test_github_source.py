@@ -17,8 +17,7 @@ from core.secret_text import SecretStr
 from core.settings import Settings
 from core.sources.io.github import GithubSource
 from core.sources.io.source import Source
-from core.sources.source_record import SourceRecord
-from core.sources.source_state import SourceState
+from core.sources.source_record import SourceRecord, SourceState
 from core.store.connect import Client
 from tests.github_server import API, RAW, GithubServer, sha
 from tests.web import FakeWeb

@@ -10,7 +10,7 @@ from core import ids
 from core.errors import FeedFileError
 from core.feeds.io import manual_poll
 from core.feeds.io.manual_poll import PollingPaused, choose_feeds, make_due, poll_now
-from core.feeds.poll_report import PollEnd, PollReport
+from core.feeds.poll_result import PollEnd, PollReport
 from core.runtime.context import Context, open_context
 from core.settings import Settings
 from core.store import connect

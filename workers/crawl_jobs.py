@@ -17,10 +17,9 @@ from core.sources.io import source_kinds
 from core.sources.io.crawl import crawl_source
 from core.sources.io.crawl_runs import CrawlMode
 from core.sources.io.domain_crawl import DomainCrawl
+from core.sources.io.domain_sources import select_sources
 from core.sources.io.domain_store import DomainStore
-from core.sources.io.source_selection import select_sources
-from core.sources.source_record import DomainFileError
-from core.sources.source_state import SourceState
+from core.sources.source_record import DomainFileError, SourceState
 from core.store import connect
 from workers.due_jobs import send_due
 

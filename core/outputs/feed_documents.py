@@ -6,6 +6,7 @@ The same feed gives the same bytes, whenever it is written. Whatever its values 
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from html import escape
@@ -14,8 +15,8 @@ from typing import Any
 from feedgenerator import Atom1Feed, Enclosure, Rss201rev2Feed
 from feedgenerator.django.utils.xmlutils import SimplerXMLGenerator
 
-from core.outputs.json_feed_document import json_feed
 from core.outputs.published_feed import FeedFormat, PublishedEntry, PublishedFeed, cleaned, paragraphs_html
+from core.registry.record import iso
 
 MEDIA_TYPES: Mapping[FeedFormat, str] = {
     FeedFormat.RSS: "application/rss+xml",
@@ -152,9 +153,52 @@ def _add_image(handler: SimplerXMLGenerator, item: dict[str, Any]) -> None:
         handler.addQuickElement("media:content", None, {"url": item["image"], "medium": "image"})
 
 
+# ── JSON Feed 1.1 (jsonfeed.org) ──
+
+_JSON_FEED = "https://jsonfeed.org/version/1.1"
+_NOT_KNOWN: tuple[object, ...] = (None, "", [])
+
+
+def _json_feed(feed: PublishedFeed) -> bytes:
+    head = {
+        "version": _JSON_FEED,
+        "title": feed.title,
+        "home_page_url": feed.home_url,
+        "feed_url": feed.self_url,
+        "description": feed.description,
+        "language": feed.language,
+        "hubs": [{"type": "WebSub", "url": feed.hub_url}] if feed.hub_url else [],
+    }
+    items = [_known(_json_item(entry)) for entry in feed.entries]
+    return json.dumps({**_known(head), "items": items}, ensure_ascii=False).encode()
+
+
+def _json_item(entry: PublishedEntry) -> dict[str, Any]:
+    changed_ts = entry.updated_ts if entry.updated_ts != entry.published_ts else 0.0
+    return {
+        "id": entry.id,
+        "url": entry.link,
+        "title": entry.title,
+        # One of the two contents must be there.
+        "content_html": paragraphs_html(entry.text or entry.summary or entry.title),
+        "summary": entry.summary,
+        "image": entry.image,
+        "date_published": iso(entry.published_ts) if entry.published_ts else None,
+        "date_modified": iso(changed_ts) if changed_ts else None,
+        "authors": [{"name": entry.author}] if entry.author else [],
+        "tags": list(entry.categories),
+        "language": entry.language,
+    }
+
+
+def _known(values: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what is not known; readers take an empty string for a value."""
+    return {name: value for name, value in values.items() if value not in _NOT_KNOWN}
+
+
 _WRITERS: Mapping[FeedFormat, Callable[[PublishedFeed], bytes]] = {
     FeedFormat.RSS: lambda feed: _written(RssDocument(**_head(feed)), feed),
     # An entry without an author must be in a feed that has one (RFC 4287, section 4.1.1).
     FeedFormat.ATOM: lambda feed: _written(AtomDocument(**_head(feed), author_name=feed.title), feed),
-    FeedFormat.JSON: json_feed,
+    FeedFormat.JSON: _json_feed,
 }

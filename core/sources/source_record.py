@@ -1,4 +1,4 @@
-"""A source as it is stored, and the error that tells why one cannot be read.
+"""A source and its state as they are stored, and the error that tells why one cannot be read.
 
 Apart from `core.sources.domain_schema`, which checks what people write: that takes pydantic, and reading takes none.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any, Self
 
 from core.errors import FreshetError
@@ -60,3 +61,39 @@ class SourceRecord:
             return cls(sid, kind, domain, dict(read["config"]), str(read.get("signature", "")))
         except (ValueError, KeyError, TypeError):
             raise DomainFileError("A stored source cannot be read; add its domain again.") from None
+
+
+FORGIVEN = 5
+"""This many wrong dates prove nothing yet."""
+
+
+@value_class
+class LastmodTrust:
+    """How often a sitemap's moved `lastmod` came with a changed text, and how often not.
+
+    Many sites write the day of the build, or the moment of the answer, next to every page. So a site is trusted until
+    its dates moved several times while the text had not changed, and wins trust back by being right.
+    """
+
+    right: int = 0
+    wrong: int = 0
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether a moved date alone may cause a visit, and an unmoved one put it off."""
+        return self.wrong < FORGIVEN or self.right >= self.wrong
+
+
+@value_class
+class SourceState:
+    record: SourceRecord
+    memory: Mapping[str, str] = field(default_factory=dict)
+    is_dirty: bool = True
+    """Have links changed since it was last looked which pages are still linked?"""
+    lastmod_trust: LastmodTrust = field(default_factory=LastmodTrust)
+    root_id: str = ""
+    loss_allowed_until: float = 0.0
+    listed_ts: float = 0.0
+    """When its last pass came to its end."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What it has learnt about itself at visits."""

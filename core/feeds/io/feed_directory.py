@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import cast
 
 from core import ids
+from core.feeds.feed_health import healths, summary_of, title_in
 from core.feeds.feed_state import FeedState, FeedStatus
-from core.feeds.feed_summary import healths, summary_of, title_in
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys

@@ -11,8 +11,7 @@ from core import ids
 from core.feeds.category_names import category_slug
 from core.feeds.feed_state import FeedState
 from core.feeds.io.feed_adder import FoundFeed, NoFeedThere, find_feed
-from core.feeds.poll_report import report_of
-from core.feeds.poll_result import FeedChanged
+from core.feeds.poll_result import FeedChanged, report_of
 from core.models import DiscoveredFeed, FeedKind, FeedLinks, RejectedUrl
 from core.runtime.context import Context
 from core.store import connect

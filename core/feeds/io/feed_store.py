@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from core import ids
+from core.feeds.feed_health import summary_of
 from core.feeds.feed_state import FeedState, FeedStatus, from_hash, to_hash
-from core.feeds.feed_summary import summary_of
 from core.feeds.io import broken_feeds
 from core.feeds.io.feed_removal import removal_commands
 from core.feeds.io.link_store import LinkStore, Ttls

@@ -10,7 +10,7 @@ import time
 
 from core import ids
 from core.feeds.io.poller import COUNTERS, PollCycle
-from core.feeds.poll_report import PollEnd, PollReport
+from core.feeds.poll_result import PollEnd, PollReport
 from core.runs.io.pass_run import PassProgress, open_pass
 from core.runs.io.run_tally import RunTally
 from core.runs.io.run_worker import RunWorker

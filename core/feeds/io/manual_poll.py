@@ -18,7 +18,7 @@ from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.poller import PollCycle
 from core.feeds.io.subscriptions import Subscriptions
 from core.feeds.poll_decision import RETRY_AFTER
-from core.feeds.poll_report import PollEnd, PollReport
+from core.feeds.poll_result import PollEnd, PollReport
 from core.keys import Keys
 from core.runs.run import RunKind, resume_command
 from core.runtime.context import Context

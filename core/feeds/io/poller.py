@@ -18,8 +18,7 @@ from core.errors import FailCode, FailDetail, ParserUnavailable
 from core.feeds import poll_decision
 from core.feeds.io import sample
 from core.feeds.io.feed_store import LeasedElsewhere, LeasedFeed
-from core.feeds.poll_report import PollEnd, PollReport, report_of
-from core.feeds.poll_result import FeedChanged, PollResult
+from core.feeds.poll_result import FeedChanged, PollEnd, PollReport, PollResult, report_of
 from core.models import STOPPED, Deferred, Failed
 from core.net.network_health import NetworkHealth
 from core.registry import http_status_meanings

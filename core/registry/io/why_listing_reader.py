@@ -20,8 +20,7 @@ from core.registry.why_listing import CategoryLink, LinkingPage, ListingFeed, So
 from core.settings import Settings
 from core.sources.io import source_kinds
 from core.sources.io.source_store import SourceStore
-from core.sources.source_record import DomainFileError, SourceRecord
-from core.sources.source_state import SourceState
+from core.sources.source_record import DomainFileError, SourceRecord, SourceState
 from core.store.connect import Client
 from core.store.pipeline import read_many
 from core.urls.scope import Judgement

@@ -22,10 +22,10 @@ from core.runs.run_request import RunRequest
 from core.runtime.context import Context
 from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.crawl import crawl_source
-from core.sources.io.crawl_archive import archive_crawl
+from core.sources.io.crawl_result import archive_crawl
 from core.sources.io.crawl_runs import ALL_OF_IT, CrawlMode, open_crawl_run
+from core.sources.io.domain_sources import select_sources
 from core.sources.io.domain_store import DomainStore
-from core.sources.io.source_selection import select_sources
 from core.store import cancellation
 from core.store.clock import ServerClock
 

@@ -1,10 +1,15 @@
-"""Report on one domain: its last runs, what it refused, what is in error, what is not found."""
+"""Report on one domain: its last runs, what it refused, what is in error, what is not found.
+
+What a SharePoint source has that cannot be searched is told by its last runs and by the disk.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, field
 
 from core.keys import Keys
 from core.registry.io.item_queries import ItemQueries
@@ -13,16 +18,59 @@ from core.runs.io.run_list import RunFilter, RunList
 from core.runs.io.run_store import KEPT
 from core.runs.run import Run, run_json
 from core.settings import Settings
+from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.domain_overview import DomainOverview, read_domain
 from core.sources.io.domain_store import DomainStore
-from core.sources.io.source_coverage import SourceCoverage, read_coverage
 from core.sources.io.source_items import SourceItems
 from core.sources.io.source_store import SourceStore
+from core.sources.sharepoint.coverage import Coverage
+from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
+from core.sources.sharepoint.source_types import SharePointType
+from core.sources.sharepoint.step_names import StepName
+from core.sources.sharepoint.stored_source import StoredSource
+from core.sources.source_record import SOURCES_SUFFIX
 from core.store import connect
 from core.store.connect import Client
 from core.urls.secrets import redact
 from core.value_class import value_class
+
+_COUNTED_BY = {"file_types": StepName.DOWNLOAD, "columns": StepName.DOWNLOAD, "web_parts": StepName.PROCESS}
+
+
+@value_class
+class SourceCoverage:
+    unread: Coverage = field(default_factory=Coverage)
+    failed_files: int = 0
+    """Files in its folder 03_failed: they could not be embedded."""
+
+
+async def read_coverage(
+    storage: CrawlerStorage, domain_id: str, sid: str, kind: str, runs: Iterable[Run]
+) -> SourceCoverage | None:
+    """Return the coverage of a source, by the runs of its domain, newest first; None: it is not of SharePoint."""
+    if f"{kind}{SOURCES_SUFFIX}" not in set(SharePointType):
+        return None
+    source_type = SharePointType(f"{kind}{SOURCES_SUFFIX}")
+    source = StoredSource(domain_id, sid.removeprefix(f"{domain_id}."), source_type, "")
+    folder = storage.source_folder(source) / CFG.PERSISTENT_STORAGE_PATH_FAILED_SUBFOLDER
+    failed = await asyncio.to_thread(lambda: sum(len(files) for _, _, files in os.walk(folder)))
+    return SourceCoverage(_unread([run for run in runs if run.source == sid]), failed)
+
+
+def _unread(runs: Iterable[Run]) -> Coverage:
+    """Return what was not read, each kind by the last run that took the step which counts it."""
+    found: dict[str, dict[str, int]] = {}
+    for run in runs:
+        told = run.statistics.get("coverage")
+        if not isinstance(told, dict) or run.statistics.get("error"):
+            continue
+        steps = CrawlParameters.of(run.parameters).steps
+        for name, step in _COUNTED_BY.items():
+            if step in steps and isinstance(told.get(name), dict):
+                found.setdefault(name, told[name])
+    return Coverage(**found)
+
 
 MOST_RUNS = 10
 MOST_SHOWN = 20

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from core.errors import FreshetError, NotFound
 from core.outputs.vector_store.io.domain_vector_store import OPENAI, open_store
-from core.outputs.vector_store.io.metadata_cleanup import clean_metadata
+from core.outputs.vector_store.io.metadata_file import clean_metadata
 from core.outputs.vector_store.store_files import VectorStoreMissing
 from core.registry.io.reindex import Reindexer, ReindexRequest
 from core.runs.io.run_jobs import job_of, send_jobs
@@ -21,10 +21,10 @@ from core.search.io.embed_run_items import EmbedRunItems, open_embed
 from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.crawl import CrawlMode
 from core.sources.io.domain_file_sync import DomainFileSync
+from core.sources.io.domain_sources import select_sources, with_steps
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.dry_run import dry_run_source
 from core.sources.io.dry_run_report import DryRunReport
-from core.sources.io.source_selection import select_sources, with_steps
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.store import connect
 from core.value_class import value_class

@@ -27,7 +27,7 @@ from core.sources.io import read_permission
 from core.sources.io.folder_walk import FolderWalk, is_utf8, printable_path
 from core.sources.io.local_files import LocalFiles
 from core.sources.io.source import Source
-from core.sources.source_state import SourceState
+from core.sources.source_record import SourceState
 from core.urls.file_paths import file_identity
 from core.urls.patterns import DOCUMENTS, PathPatterns
 from core.urls.scope import EXCLUDED, NOT_INCLUDED, Judgement

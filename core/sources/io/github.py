@@ -28,7 +28,7 @@ from core.sources.github_responses import BranchFilter, GitTree
 from core.sources.io.folder import judge_path
 from core.sources.io.github_client import RAW, SHA, GithubClient
 from core.sources.io.source import UNCHANGED, Source
-from core.sources.source_state import SourceState
+from core.sources.source_record import SourceState
 from core.sources.web_config import WebConfig
 from core.urls.normalise import clean_url
 from core.urls.patterns import DOCUMENTS, PathPatterns

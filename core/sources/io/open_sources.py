@@ -12,8 +12,7 @@ from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Item
 from core.runtime.context import Context
 from core.sources.io import source_kinds
 from core.sources.io.source import Source
-from core.sources.source_record import DomainFileError, SourceRecord
-from core.sources.source_state import SourceState
+from core.sources.source_record import DomainFileError, SourceRecord, SourceState
 
 BUILT_IN = (ARTICLES_SOURCE, URLS_SOURCE)
 

@@ -32,7 +32,7 @@ from core.sources.sharepoint.source_configs import FileSourceConfig, ListSourceC
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.step_results import NO_COPY, NOT_DOWNLOADED
 from core.sources.sharepoint.stored_source import StoredSource
-from core.sources.source_state import SourceState
+from core.sources.source_record import SourceState
 from core.urls.normalise import public_url
 from core.urls.scope import EXCLUDED, NOT_EMBEDDED, Judgement
 

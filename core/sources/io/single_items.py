@@ -16,7 +16,7 @@ from core.settings import Settings
 from core.sources.io import read_permission
 from core.sources.io.page_fetch import look_and_fetch, page_request
 from core.sources.io.source import Source
-from core.sources.source_state import SourceState
+from core.sources.source_record import SourceState
 from core.urls import file_paths
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from core.models import Fetched, FetchResult, ListingBatch, ListingEnd, Ref
 from core.registry.record import Item
 from core.settings import Settings
-from core.sources.source_state import SourceState
+from core.sources.source_record import SourceState
 from core.urls.scope import Judgement, Scope
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from core.keys import Keys
 from core.sources.loss_limit import LossLimit
-from core.sources.source_state import SourceState
+from core.sources.source_record import SourceState
 from core.store.commit import Command
 from core.store.connect import Client, texts
 

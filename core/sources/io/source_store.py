@@ -13,8 +13,7 @@ from core.net import pace_store
 from core.registry import field_parsing
 from core.sources.io.source_losses import SourceLosses
 from core.sources.loss_limit import LossLimit
-from core.sources.source_record import DomainFileError, SourceRecord
-from core.sources.source_state import LastmodTrust, SourceState
+from core.sources.source_record import DomainFileError, LastmodTrust, SourceRecord, SourceState
 from core.store.commit import DONE_MILLISECONDS, Command, new_token
 from core.store.connect import Client, HashFields, texts
 from core.store.pipeline import read_many

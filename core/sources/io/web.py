@@ -22,7 +22,7 @@ from core.sources.io.page_fetch import look_and_fetch, page_request
 from core.sources.io.sitemap_walk import SitemapWalk, lastmod_versions
 from core.sources.io.source import LINKS_DECIDE, Source, late_model
 from core.sources.sitemap_pages import Listed
-from core.sources.source_state import SourceState
+from core.sources.source_record import SourceState
 from core.urls.normalise import display_url, origin_of
 from core.urls.scope import OUT_OF_SCOPE, Judgement, Scope
 

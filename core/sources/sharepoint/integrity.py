@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import PurePosixPath
 
-from core.sources.sharepoint.disk_files import DiskFile
-from core.sources.sharepoint.local_paths import EMBEDDED, FAILED, ORIGINALS, LocalPaths, MapItem, PathRefused
+from core.sources.sharepoint.local_paths import EMBEDDED, FAILED, ORIGINALS, DiskFile, LocalPaths, MapItem, PathRefused
 from core.sources.sharepoint.map_rows import FileRow, SharePointRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.time_stamps import timestamp_of, timestamp_text, utc_text

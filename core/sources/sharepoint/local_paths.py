@@ -15,6 +15,20 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.map_rows import FileRow, SharePointRow
 from core.sources.sharepoint.source_types import SharePointType
+from core.value_class import value_class
+
+
+@value_class
+class DiskFile:
+    path: PurePosixPath
+    """Relative to the crawler's folder."""
+    size: int
+    modified_ns: int
+    changed_ts: float
+    """When it was put where it is."""
+    is_regular: bool = True
+    """Whether it is not a symlink, pipe or device."""
+
 
 MOST_NAME_BYTES = 255
 MOST_PATH_BYTES = 3_584

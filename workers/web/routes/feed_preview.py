@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from core.feeds.io.failed_entries import FailedEntries
 from core.feeds.io.feed_adder import NoFeedThere
-from core.feeds.io.feed_entries import FeedEntries
+from core.feeds.io.feed_entries import FailedEntries, FeedEntries
 from core.feeds.io.feed_preview import PreviewEntry, preview_feed
 from core.models import RejectedUrl
 from core.urls.secrets import redact

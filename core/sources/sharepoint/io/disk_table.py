@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from core.sources.sharepoint.disk_files import DiskFile
 from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, ScratchDatabase, as_key
+from core.sources.sharepoint.local_paths import DiskFile
 
 _SEE = (
     "INSERT INTO files VALUES (?, ?, 0, ?, ?, ?, ?) ON CONFLICT (path) DO UPDATE SET size = excluded.size,"

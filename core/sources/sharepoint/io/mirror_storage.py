@@ -18,9 +18,8 @@ from pathlib import Path, PurePosixPath
 from typing import Self
 
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
-from core.sources.sharepoint.disk_files import DiskFile
 from core.sources.sharepoint.io.guarded_folders import NO_FOLDER, GuardedFolders
-from core.sources.sharepoint.local_paths import SUBFOLDERS, LocalPaths
+from core.sources.sharepoint.local_paths import SUBFOLDERS, DiskFile, LocalPaths
 from core.sources.sharepoint.map_rows import MapRow
 from core.store import folder_lock
 from core.store.private_files import FOLDER_MODE
