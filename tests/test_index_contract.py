@@ -306,9 +306,9 @@ async def test_one_that_waits_changes_little_for_the_others(opened: Opened) -> N
     assert after == before[: len(after)]
 
 
-async def test_nonsense_between_small_words_gets_few_answers(opened: Opened) -> None:
-    """Words that neither texts nor English have, and nothing near: three answers, called a guess. English words that no
-    text has are real ones, and where something is near the words may be names."""
+async def test_what_nothing_is_near_gets_few_answers(opened: Opened) -> None:
+    """Little of the question is in any text, and nothing is near: a few answers, called a guess; fewer where no text
+    has any of the words. Where something is near, the words may be others for the same."""
     for n in range(6):
         name = f"c_{n}"
         await opened.index.upsert(
@@ -324,12 +324,10 @@ async def test_nonsense_between_small_words_gets_few_answers(opened: Opened) -> 
         return len(found), found.is_guess
 
     assert await hits("where is the zxqv blorft of wuggle") == (3, True)
-    assert await hits("which blorft and wuggle has a weir") == (6, False)
-    assert await hits("which blorft and wuggle has a weir", 0.9) == (3, True)
-    assert await hits("who erased the film") == (6, False)
-    assert await hits("where is the zxqv blorft of wuggle", 0.2) == (6, False)
-    assert await hits("where is the zxqv blorft of wuggle", 0.0) == (6, False)
-    assert await hits("zxqv blorft", 0.0) == (3, True)
+    assert await hits("who erased the film") == (3, True)
+    assert await hits("which film and river has a weir") == (5, True)
+    assert await hits("a weir with the number 4") == (6, False)
+    assert await hits("who erased the film", 0.2) == (6, False)
 
 
 async def test_a_quoted_phrase_that_no_text_has_is_told(opened: Opened) -> None:

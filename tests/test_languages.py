@@ -87,7 +87,8 @@ async def test_every_page_by_the_model_that_speaks_its_language(settings: Settin
         **{path: {OTHER_SPACE} for path in ("/streik", "/pegel", "/plotina")},
         "/apergia": {""},
     }
-    assert (german.by, german.results[0].page.url.rpartition("/")[2]) == ("words and meaning", "streik")
+    assert german.by.startswith("words and meaning")
+    assert german.results[0].page.url.endswith("/streik")
     assert (greek.by.startswith("words ("), greek.results[0].page.url.rpartition("/")[2]) == (True, "apergia")
     assert english.results[0].page.url.endswith("/lock")
     assert unknown.by.startswith("meaning (no text has any of these words")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from core.search import ranking
 
 WORDS = [("a", 10.0), ("b", 5.0)]
 MEANING = [("b", 0.8), ("c", 0.4)]
+NOT_SPECIAL: ranking.Kinds[str] = ranking.Kinds(*[lambda key: False] * 3)
 FOUND = st.dictionaries(st.integers(0, 20), st.floats(0.001, 1e6)).map(
     lambda scores: sorted(scores.items(), key=lambda pair: -pair[1])
 )
@@ -92,7 +95,7 @@ def test_what_words_found_further_down_stands_below() -> None:
     """It comes after all that was fused, never above it, and what was fused is not there again."""
     words = ranking.WordMatches(first=WORDS, below=[("d", 9.0), ("c", 4.0)], confidence=1.0)
 
-    found = ranking.fuse(words, MEANING, 0.5, lambda key: False, lambda key: False)
+    found = ranking.fuse(words, MEANING, 0.5, NOT_SPECIAL)
 
     assert [hit.key for hit in found] == ["b", "a", "c", "d"]
     assert found[-1].score <= found[-2].score
@@ -112,7 +115,7 @@ def test_meaning_tells_more_sharply_for_a_short_question() -> None:
     """Half as near as the nearest is less than a quarter as good."""
     words = ranking.WordMatches(first=WORDS, confidence=1.0, question_words=ranking.SHORT_QUESTION - 1)
 
-    found = {hit.key: hit for hit in ranking.fuse(words, MEANING, 0.5, lambda key: False, lambda key: False)}
+    found = {hit.key: hit for hit in ranking.fuse(words, MEANING, 0.5, NOT_SPECIAL)}
 
     semantic = 0.25**ranking.SHORT_SHARPNESS
     assert (found["c"].semantic, found["c"].score) == (semantic, pytest.approx(semantic / 2))
@@ -123,7 +126,7 @@ def test_a_part_of_a_long_question_counts_as_far_as_both_sides_agree() -> None:
     """Of what one side alone found the rest counts, of what both found more; what can only have words keeps all."""
     words = ranking.WordMatches(first=[*WORDS, ("d", 5.0)], confidence=1.0, question_words=ranking.SHORT_QUESTION)
 
-    found = {hit.key: hit for hit in ranking.fuse(words, MEANING, 0.5, lambda key: False, lambda key: key == "d")}
+    found = {hit.key: hit for hit in ranking.fuse(words, MEANING, 0.5, NOT_SPECIAL._replace(is_words_only="d".__eq__))}
 
     alone = 1 - ranking.AGREEMENT
     assert found["a"][2:] == pytest.approx((alone, 0.0))
@@ -139,7 +142,7 @@ def test_one_side_alone_need_not_agree_with_the_other(meaning: list[tuple[str, f
     words = ranking.WordMatches(first=WORDS, confidence=1.0, question_words=ranking.SHORT_QUESTION)
     weight = weight if meaning else ranking.weight_of_words(weight, has_words=True, has_meaning=False)
 
-    best = ranking.fuse(words, meaning, weight, lambda key: False, lambda key: False)[0]
+    best = ranking.fuse(words, meaning, weight, NOT_SPECIAL)[0]
 
     assert best.score == pytest.approx(1.0)
 
@@ -166,32 +169,28 @@ def test_what_is_only_remotely_like_the_question_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("name", "given", "expected"),
     [
-        ("strange and far", {"strange": 1.0}, True),
-        ("half of it strange", {"strange": 0.5}, False),
-        ("a phrase was found", {"strange": 1.0, "phrases": frozenset("a")}, False),
-        ("in no text, and no sentence", {"is_unknown": True, "is_sentence": False}, True),
-        ("in no text, but a sentence of English words", {"is_unknown": True}, False),
-        ("nothing to compare", {"strange": 1.0, "by_vector": []}, False),
-        ("another language: words of some text", {"strange": 1.0, "is_other": True, "clear": (0.5, 0.3)}, False),
-        ("another language: of no text", {"is_unknown": True, "is_other": True, "clear": (0.5, 0.3)}, True),
-        ("another language: near enough", {"is_unknown": True, "is_other": True, "clear": (0.5, 0.2)}, False),
-        ("a model that is not known", {"strange": 1.0, "clear": (0.0, 0.0)}, False),
+        ("far, by none of its words", {}, 5),
+        ("far, and no text has any", {"is_unknown": True}, 3),
+        ("far, by a fifth of its words", {"confidence": 0.2}, 5),
+        ("far, by half of its words", {"confidence": 0.5}, 0),
+        ("near", {"by_vector": [("a", 0.51), ("b", 0.2)]}, 0),
+        ("near, by the model of other languages", {"by_vector": [("b", 0.31), ("a", 0.26)]}, 0),
+        ("a phrase was found", {"phrases": frozenset("a")}, 0),
+        ("words that only words can find", {"first": [("c", 1.0)]}, 0),
+        ("no words are looked for", {"question_words": 0}, 0),
+        ("nothing to compare", {"by_vector": []}, 0),
+        ("a model that is not known", {"clear": (0.0, 0.0)}, 0),
+        ("such a model, and no sentence", {"clear": (0.0, 0.0), "is_unknown": True, "is_sentence": False}, 3),
     ],
 )
-def test_what_looks_like_no_words_is_a_guess(name: str, given: dict[str, object], expected: bool) -> None:
-    """By how many words are strange and how far the nearest is, for the model that found it."""
-    matches = {key: given[key] for key in ("strange", "is_unknown", "phrases") if key in given}
-    words = ranking.WordMatches([("a", 1.0)], **matches)
+def test_few_are_shown_where_nothing_is_near(name: str, given: dict[str, Any], expected: int) -> None:
+    """Nearness is asked for as far as words are lacking, by the measure of the model that found it."""
+    by_vector, clear = given.pop("by_vector", [("a", 0.26), ("b", 0.2)]), given.pop("clear", (0.5, 0.3))
+    is_sentence = given.pop("is_sentence", True)
+    words = ranking.WordMatches(**{"first": [("a", 1.0)], "question_words": 4, **given})
+    kinds: ranking.Kinds[str] = ranking.Kinds(lambda key: False, "c".__eq__, "b".__eq__)
 
-    found = ranking.is_guess(
-        words,
-        given.get("by_vector", [("a", 0.26), ("b", 0.2)]),
-        lambda _: bool(given.get("is_other")),
-        given.get("clear", (0.5, 0.0)),
-        given.get("is_sentence", True),
-    )
-
-    assert found == expected, name
+    assert ranking.most_guesses(words, by_vector, kinds, clear, is_sentence) == expected, name
 
 
 def test_quoted_phrases_come_first() -> None:

@@ -56,10 +56,8 @@ class Embedder(Protocol):
 
     @property
     def clear_similarity(self) -> float:
-        """How similar the nearest passage at least is, by cosine, to nearly any question of real words; 0: not known.
-
-        Times the share of strange words: below it the question is taken for no words.
-        """
+        """How similar the nearest passage at least is, by cosine, to a question that it answers with none of its words;
+        0: not known."""
         ...
 
     @property

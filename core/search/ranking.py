@@ -52,8 +52,12 @@ weight, picked on halves of Cranfield, the Debian Reference and lists of questio
 FAINT = 0.15
 """What has none of the words is left out if its meaning counts less: it is less than .39 times as near as the nearest.
 Of all judged answers in the first ten of ten sets the faintest has .157."""
-MOST_GUESSES = 3
-"""Chunks that are shown for what looks like no words at all."""
+NEAR_AS_FAR_AS_WORDS_LACK = 1.4
+"""Nothing here is about a question if even the nearest is less similar than the model's `clear_similarity` times
+(1 - 1.4 times the confidence in words). Of 70 questions about everything else 46 to 70 are below it, on six English
+sets; of 1,139 judged ones to these ten, which keep their answer among the five pages; with 1.3 one would lose it."""
+MOST_GUESSES, MOST_WILD_GUESSES = 5, 3
+"""Pages that are shown where nothing is near, and where besides no text has any of the words."""
 WEAKER_MODEL = 4.0
 """So many times as much do words count beside the model of other languages as beside that of English."""
 LEAST_SHARE = 0.01
@@ -77,10 +81,32 @@ class WordMatches(Generic[K]):
     """How many words are looked for."""
     is_unknown: bool = False
     """No text has any of the words."""
-    strange: float = 0.0
-    """Which share of the words neither texts have nor the English language."""
     lacks_phrases: bool = False
     """The question has quoted phrases, and no text has them all."""
+
+
+class QuestionWords(NamedTuple):
+    """What an index says of the words of a question."""
+
+    number: int
+    has_phrases: bool
+    is_known: bool
+    """Some text has one of them."""
+    full: float
+    """Score of a text with all of them."""
+    rarest: float
+    """Score of a text with one very rare word."""
+
+
+class Kinds(NamedTuple, Generic[K]):
+    """How a key is compared."""
+
+    is_pending: Callable[[K], bool]
+    """It has no vector yet."""
+    is_words_only: Callable[[K], bool]
+    """For this or another reason it cannot be compared by meaning."""
+    is_other: Callable[[K], bool]
+    """It is compared by the model of other languages."""
 
 
 class FusedHit(NamedTuple, Generic[K]):
@@ -105,6 +131,34 @@ def word_depth(limit: int) -> int:
 def vector_depth(weight: float, limit: int) -> int:
     """Return how many chunks vectors look for; whatever the limit, the same are fused."""
     return 0 if weight >= 1 else FUSION_DEPTH if weight > 0 else limit
+
+
+def word_matches(
+    by_chunk: Sequence[tuple[K, float]],
+    by_page: Sequence[tuple[K, float]],
+    by_phrase: Sequence[tuple[K, float]],
+    page_of: Callable[[K], Hashable],
+    question: QuestionWords,
+    most: int,
+) -> WordMatches[K]:
+    """Return what words found, of `most` chunks that were looked for.
+
+    A page that was found by all its words together, and none of whose chunks was, is there with its first chunk.
+    """
+    first = by_chunk_and_page(by_chunk[:FUSION_DEPTH], by_page, page_of)
+    listed = {key for key, _ in first}
+    first += [(key, 0.0) for key, _ in by_phrase if key not in listed]
+    best = first[0][1] if first else 0.0
+    return WordMatches(
+        first,
+        by_chunk[FUSION_DEPTH:],
+        frozenset(key for key, _ in by_phrase),
+        word_confidence(best, question.full, question.rarest, question.number),
+        len(by_chunk) >= most,
+        question.number,
+        not by_chunk and not question.is_known,
+        question.has_phrases and not by_phrase,
+    )
 
 
 def by_chunk_and_page(
@@ -135,40 +189,38 @@ def fuse(
     words: WordMatches[K],
     by_vector: Sequence[tuple[K, float]],
     lexical_weight: float,
-    is_pending: Callable[[K], bool],
-    is_words_only: Callable[[K], bool],
+    kinds: Kinds[K],
 ) -> list[FusedHit[K]]:
-    """Return all that words and vectors found, best first: what was fused, then what words found further down.
-
-    `is_pending`: it has no vector yet; `is_words_only`: for this or another reason it cannot be compared by meaning.
-    """
-    weight = comparable_weight(words.first, lexical_weight, is_pending)
+    """Return all that words and vectors found, best first: what was fused, then what words found further down."""
+    weight = comparable_weight(words.first, lexical_weight, kinds.is_pending)
     is_short, has_both = words.question_words < SHORT_QUESTION, bool(by_vector) and 0 < weight < 1
     sharpness, agreement = SHORT_SHARPNESS if is_short else 1.0, AGREEMENT if has_both and not is_short else 0.0
-    fused = weighted(words.first, by_vector, weight, is_words_only, words.confidence, sharpness, agreement)
+    fused = weighted(words.first, by_vector, weight, kinds.is_words_only, words.confidence, sharpness, agreement)
     fused = phrases_first(without_faint(fused, sharpness, agreement), words.phrases)
     return [*fused, *_below(words, fused)]
 
 
-def is_guess(
+def most_guesses(
     words: WordMatches[K],
     by_vector: Sequence[tuple[K, float]],
-    is_other: Callable[[K], bool],
+    kinds: Kinds[K],
     clear: tuple[float, float],
     is_sentence: bool,
-) -> bool:
-    """Return whether a question looks like no words: by them, and by how far even the nearest is.
+) -> int:
+    """Return how many pages are shown if nothing is near the question, by its words and by meaning; 0: something is.
 
-    `is_other`: it was compared by the model of other languages; `clear`: the `clear_similarity` of both models.
+    `clear`: the `clear_similarity` of both models.
     """
-    if not by_vector or words.phrases:
-        return False
-    is_no_sentence = words.is_unknown and not is_sentence
-    # What English words are, the vocabulary tells; of other languages only what texts have.
-    shares = 1.0 if is_no_sentence else words.strange, float(words.is_unknown)
-    unknown_model = math.inf if is_no_sentence else 0.0
-    limits = [share * one if one else unknown_model for share, one in zip(shares, clear, strict=True)]
-    return all(score < limits[is_other(key)] for key, score in by_vector)
+    if not by_vector or not words.question_words or words.phrases:
+        return 0
+    lacking = 1 - NEAR_AS_FAR_AS_WORDS_LACK * words.confidence
+    # Of a model that is not known no similarity is clear, so that only what looks like no words is a guess.
+    unclear = math.inf if words.is_unknown and not is_sentence else 0.0
+    limits = [lacking * one if one else unclear for one in clear]
+    is_far = all(score < limits[kinds.is_other(key)] for key, score in by_vector)
+    if not is_far or any(kinds.is_words_only(key) for key, _ in words.first):
+        return 0
+    return MOST_WILD_GUESSES if words.is_unknown else MOST_GUESSES
 
 
 def weighted(

@@ -7,7 +7,7 @@ list takes 9 MB.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,9 +59,3 @@ def commonest(words: Iterable[str]) -> str:
     pieces = wordpiece()
     # The vocabulary is in the order of how often its words occurred.
     return min(filter(pieces.is_piece, words), key=pieces.number, default="")
-
-
-def strange_share(words: Sequence[str], known: Sequence[bool]) -> float:
-    """Return the share of the words that neither texts have, which `known` tells of each, nor English has."""
-    strange = [not is_known and not is_english(word) for word, is_known in zip(words, known, strict=True)]
-    return sum(strange) / max(1, len(strange))

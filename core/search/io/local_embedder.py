@@ -55,9 +55,7 @@ class LocalEmbedder:
     prefix_tokens = PREFIX_TOKENS
     languages: frozenset[str] | None = frozenset({"en"})
     clear_similarity = 0.5
-    """Of 1,983 judged questions to eight English sets 81 have a word that neither texts nor the vocabulary have; the
-    least of their best similarities is .70 times the share of such words. Of 50 questions of made-up words 43 to 46 are
-    below it on three sets, and 34 on a dictionary of hackers' words."""
+    """The nearest to 70 questions about something else is at most .25 to .39 similar, on six sets of pages."""
 
     def __init__(
         self,

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 from qdrant_client import models
 
 from core.search import ranking
+from core.search.io import index_answer
 from core.search.io import qdrant_points as points
-from core.search.io import replica_terms
-from core.search.io.english_words import strange_share
 from core.search.io.replica_lexical import FULL_MATCH, rarity
 from core.search.io.replica_terms import QueryTerms
 from core.search.models import Filters, Hit, Hits, IndexQuery
-from core.search.ranking import FUSION_DEPTH, FusedHit, WordMatches
+from core.search.ranking import FUSION_DEPTH, FusedHit, Kinds, QuestionWords, WordMatches
 from core.value_class import value_class
 
 if TYPE_CHECKING:
@@ -49,23 +48,15 @@ class QdrantSearch:
         """Return the best chunks, best first. Raises InvalidVector for a vector of another space."""
         if query.limit <= 0:
             return Hits()
-        terms = replica_terms.query_terms(query.text, self._languages)
-        if terms.is_phrase_alone:
-            query = query.by_words_alone()  # quotes ask for these very words; what only means the same is no match
-        weight = ranking.weight_of_words(query.lexical_weight, bool(terms.words), query.has_meaning)
+        query, terms, weight = index_answer.asked(query, self._languages)
         wants_words = weight > 0 or query.understood is not None
         words, by_vector = await asyncio.gather(
             self._by_words(terms, query.filters, ranking.word_depth(query.limit) if wants_words else 0),
             self._by_vectors(query, ranking.vector_depth(weight, query.limit)),
         )
-        kinds = _Kinds(self._payloads, query, can_wait=query.has_meaning and weight > 0)
-        fused = ranking.fuse(words, by_vector, weight, kinds.is_pending, kinds.is_words_only)
-        is_sentence = replica_terms.is_sentence(query.text)
-        if ranking.is_guess(words, by_vector, kinds.is_by_other, query.clear_similarities, is_sentence):
-            few = [self._hit(one) for one in fused[: min(query.limit, ranking.MOST_GUESSES)]]
-            return Hits(few, is_guess=True, lacks_phrases=words.lacks_phrases)
-        hits = [self._hit(one) for one in fused[: query.limit]]
-        return Hits(hits, has_more=words.has_more, lacks_phrases=words.lacks_phrases)
+        found = _FoundPayloads(self._payloads, query, can_wait=query.has_meaning and weight > 0)
+        kinds = Kinds(found.is_pending, found.is_words_only, found.is_by_other)
+        return index_answer.answer(query, weight, words, by_vector, kinds, self._hits)
 
     async def _by_words(self, terms: QueryTerms, filters: Filters, most: int) -> WordMatches[str]:
         if not most or not (terms.words or terms.phrases):
@@ -78,21 +69,8 @@ class QdrantSearch:
             self._counts(terms),
         )
         chunks = strict if alone else chunks
-        first = ranking.by_chunk_and_page(chunks[:FUSION_DEPTH], pages, self._page_key)
-        known = {name for name, _ in first}
-        first += [(name, 0.0) for name, _ in strict if name not in known]
-        most_score, rarest = _most_score(total, counts)
-        return WordMatches(
-            first,
-            chunks[FUSION_DEPTH:],
-            frozenset(name for name, _ in strict),
-            ranking.word_confidence(first[0][1] if first else 0.0, most_score, rarest, len(counts)),
-            len(chunks) >= most,
-            len(terms.words),
-            not chunks and not any(counts),
-            strange_share(terms.written[: len(counts)], [count > 0 for count in counts]),
-            bool(terms.phrases) and not strict,
-        )
+        question = QuestionWords(len(terms.words), bool(terms.phrases), any(counts), *_most_score(total, counts))
+        return ranking.word_matches(chunks, pages, strict, self._page_key, question, most)
 
     def _page_key(self, name: str) -> tuple[str, str]:
         return self._payloads[name]["item_id"], self._payloads[name]["version"]
@@ -150,14 +128,18 @@ class QdrantSearch:
             self._payloads[str(one.id)] = {**self._payloads.get(str(one.id), {}), **(one.payload or {})}
         return [(str(one.id), one.score) for one in reply.points]
 
-    def _hit(self, fused: FusedHit[str]) -> Hit:
-        payload = self._payloads[fused.key]
-        page = points.page_of(payload)
-        return Hit(payload["chunk_id"], page.item_id, page.version, *fused[1:], page)
+    def _hits(self, fused: Sequence[FusedHit[str]]) -> list[Hit]:
+        """Add the pages."""
+        found = [(one, self._payloads[one.key]) for one in fused]
+        pages = [points.page_of(payload) for _, payload in found]
+        return [
+            Hit(payload["chunk_id"], page.item_id, page.version, *one[1:], page)
+            for (one, payload), page in zip(found, pages, strict=True)
+        ]
 
 
 @value_class
-class _Kinds:
+class _FoundPayloads:
     """Which of the found chunks are compared by words alone."""
 
     payloads: Mapping[str, Payload]

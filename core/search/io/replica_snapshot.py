@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from tantivy import Searcher
 
 from core.search import ranking
-from core.search.io import replica_spelling, replica_terms, replica_vectors, replica_words
+from core.search.io import index_answer, replica_spelling, replica_vectors, replica_words
 from core.search.io.replica_graph import Matrix, VectorGraph
 from core.search.io.replica_lexical import LexicalIndex, reading
 from core.search.io.replica_state import ReplicaState
 from core.search.io.replica_table import ChunkColumns, Mask
 from core.search.models import ChunkText, Hit, Hits, IndexQuery
-from core.search.ranking import FusedHit, WordMatches
+from core.search.ranking import FusedHit, Kinds, WordMatches
 from core.search.spelling import Correction
 from core.value_class import value_class
 
@@ -52,10 +52,7 @@ class ReplicaSnapshot:
         """Return the best chunks, best first. Raises InvalidVector for a vector of another space."""
         if query.limit <= 0 or not self.columns.size:
             return Hits()
-        terms = replica_terms.query_terms(query.text, replica_words.languages(self.columns))
-        if terms.is_phrase_alone:
-            query = query.by_words_alone()  # quotes ask for these very words; what only means the same is no match
-        weight = ranking.weight_of_words(query.lexical_weight, bool(terms.words), query.has_meaning)
+        query, terms, weight = index_answer.asked(query, replica_words.languages(self.columns))
         main, others = self._eligible(query)
         foreign = self.columns.foreign(query.understood) if query.has_meaning else None
         pending = self.columns.pending(foreign, main | others) if query.has_meaning and weight > 0 else None
@@ -63,14 +60,11 @@ class ReplicaSnapshot:
         words_only = np.logical_or.reduce(masks) if masks else None
         words: WordMatches[int] = WordMatches()
         if weight > 0 or words_only is not None:
-            words = self._by_words(terms, query)
+            index, most = (self.lexical, self.searcher), ranking.word_depth(query.limit)
+            words = replica_words.find(index, self.columns, terms, query.filters, most)
         by_vector = self._by_vectors(query, (main, others), ranking.vector_depth(weight, query.limit))
-        fused = ranking.fuse(words, by_vector, weight, _is_in(pending), _is_in(words_only))
-        is_sentence = replica_terms.is_sentence(query.text)
-        if ranking.is_guess(words, by_vector, _is_in(others), query.clear_similarities, is_sentence):
-            few = self._hits(fused[: min(query.limit, ranking.MOST_GUESSES)])
-            return Hits(few, is_guess=True, lacks_phrases=words.lacks_phrases)
-        return Hits(self._hits(fused[: query.limit]), has_more=words.has_more, lacks_phrases=words.lacks_phrases)
+        kinds = Kinds(_is_in(pending), _is_in(words_only), _is_in(others))
+        return index_answer.answer(query, weight, words, by_vector, kinds, self._hits)
 
     def corrected(self, text: str) -> Correction:
         """Return a question with its unknown words corrected by the words that texts have."""
@@ -84,12 +78,6 @@ class ReplicaSnapshot:
             texts = self.lexical.texts(self.searcher, list(chunk_ids))
         # A rebuilt replica uses the numbers again: what has another id is another chunk.
         return {chunk_id: text for number, (chunk_id, text) in texts.items() if chunk_id == chunk_ids[number]}
-
-    def _by_words(self, terms: replica_terms.QueryTerms, query: IndexQuery) -> WordMatches[int]:
-        most = ranking.word_depth(query.limit)
-        return replica_words.find(
-            (self.lexical, self.searcher), self.columns, terms, query.filters, ranking.FUSION_DEPTH, most
-        )
 
     def _eligible(self, query: IndexQuery) -> tuple[Mask, Mask]:
         """Return which rows can be compared with the vector, and which with that of other languages."""

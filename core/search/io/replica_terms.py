@@ -80,8 +80,6 @@ class QueryTerms:
 
     words: tuple[tuple[str, ...], ...] = ()
     """For each word that is looked for its terms, one for each way to stem it."""
-    written: tuple[str, ...] = ()
-    """The same words as they are written, in small letters."""
     phrases: tuple[tuple[tuple[str, ...], ...], ...] = ()
     """For each quoted phrase its words in each language, of which one must be there."""
     is_phrase_alone: bool = False
@@ -134,15 +132,14 @@ def query_terms(text: str, languages: Sequence[str]) -> QueryTerms:
     """Return the terms of a query without its small words, for an index that holds these languages."""
     stemmers, text = _stemmers(languages), text[:MOST_QUERY_CHARS]
     surface = without_stop_words(_surface_words(text), languages)
-    words = {variants: word for word in surface for variants in _variants(word, stemmers)}
+    words = dict.fromkeys(variants for word in surface for variants in _variants(word, stemmers))
     phrases = []
     for quoted in PHRASE.findall(text):
         in_languages = dict.fromkeys(tuple(_phrase_terms(quoted, language)) for language in stemmers)
         if variants := tuple(filter(None, in_languages)):
             phrases.append(variants)
     is_alone = bool(phrases) and is_phrase_alone(text, languages)
-    looked_for, written = tuple(words)[:MOST_QUERY_TERMS], tuple(words.values())[:MOST_QUERY_TERMS]
-    return QueryTerms(looked_for, written, tuple(phrases), is_alone)
+    return QueryTerms(tuple(words)[:MOST_QUERY_TERMS], tuple(phrases), is_alone)
 
 
 def is_sentence(text: str) -> bool:
