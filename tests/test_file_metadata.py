@@ -13,7 +13,7 @@ import pytest
 from core.outputs.vector_store.file_metadata import STANDARD_FIELDS, carried_over, entry_of, updated
 from core.outputs.vector_store.io.json_entries import EntriesDamaged, read_entries
 from core.outputs.vector_store.io.metadata_file import clean_metadata, open_metadata
-from core.outputs.vector_store.store_files import VectorStoreUnavailable
+from core.outputs.vector_store.protocol import VectorStoreUnavailable
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.map_rows import SharePointRow, VectorStoreRow
 from core.sources.sharepoint.source_types import SharePointType

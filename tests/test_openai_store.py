@@ -13,7 +13,7 @@ import pytest
 
 from core.outputs.vector_store.io.openai_setup import CREATION_NAME, StoreOwner, open_openai_store
 from core.outputs.vector_store.io.openai_store import FILES_PER_BATCH, OpenAiStore
-from core.outputs.vector_store.store_files import (
+from core.outputs.vector_store.protocol import (
     BegunUpload,
     FileStatus,
     StoredFile,

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from core.outputs.vector_store.io.redis_store import STORE_ID, open_redis_store
-from core.outputs.vector_store.store_files import FileStatus, UploadRequest, VectorStoreUnavailable
+from core.outputs.vector_store.protocol import FileStatus, UploadRequest, VectorStoreUnavailable
 from core.search.io.embed_queue import EmbedQueue
 from core.settings import Settings
 from core.sources.sharepoint.map_rows import FileRow

@@ -10,7 +10,7 @@ import pytest
 
 from core.keys import Keys
 from core.outputs.vector_store.io.store_check import CheckedDomain, check_store
-from core.outputs.vector_store.store_files import VectorStoreMissing, VectorStoreUnavailable
+from core.outputs.vector_store.protocol import VectorStoreMissing, VectorStoreUnavailable
 from core.outputs.vector_store.store_findings import StoreFinding, StoreProblem
 from core.runs.run import source_scope
 from core.settings import Settings

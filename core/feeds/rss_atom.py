@@ -14,8 +14,7 @@ from lxml import etree
 
 from core.feeds.dates import parse_date
 from core.feeds.elements import ElementNames, attribute, inner_html, link_base, plain_text, resolve_link, title_text
-from core.feeds.publisher_hints import publisher_hints
-from core.models import FeedEntry, FeedKind, ParsedFeed
+from core.models import FeedEntry, FeedKind, ParsedFeed, PublisherHints
 
 _ENTRY = frozenset(("item", "entry"))
 _KINDS = {
@@ -54,7 +53,7 @@ def parse_rss_atom(root: etree._Element, names: ElementNames, url: str, limit: i
         kind=kind,
         title=_title(channel, names),
         entries=tuple(_entry(element, names, base) for element, base in kept),
-        hints=publisher_hints(channel, names),
+        hints=_publisher_hints(channel, names),
         left_out=sum(1 for _ in elements),
     )
 
@@ -189,3 +188,33 @@ def _id_link(children: Children, base: str) -> str:
     # RFC 4287 §4.1.2: an entry without atom:content must have a link, so an id there is a name and no address.
     name = _last_text(children, ("id",)) if "content" in children else ""
     return name if name.startswith(("http://", "https://")) else ""
+
+
+# ── how often the feed wants to be polled: ttl, skipHours, skipDays and the syndication module ──
+
+_PERIOD_SECONDS = {"hourly": 3600, "daily": 86400, "weekly": 604800, "monthly": 2592000, "yearly": 31536000}
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_LONGEST_HINT_SECONDS = 366 * 86400.0
+
+
+def _publisher_hints(channel: etree._Element, names: ElementNames) -> PublisherHints:
+    """Read the hints among a channel's children; those that make no sense are left out."""
+    children = names.children(channel)
+    ttl_minutes = _number(children.get("ttl"))
+    hours = [_number(child) for child in children.get("skiphours", ())]
+    days = [plain_text(child).lower() for child in children.get("skipdays", ())]
+    # `daily` is the syndication module's default for a frequency alone.
+    default = "daily" if "sy:updateperiod" not in children and "sy:updatefrequency" in children else ""
+    period = _PERIOD_SECONDS.get(plain_text(children.get("sy:updateperiod")).lower() or default)
+    return PublisherHints(
+        ttl_seconds=min(ttl_minutes * 60, _LONGEST_HINT_SECONDS) if ttl_minutes else None,
+        update_period_seconds=period / max(_number(children.get("sy:updatefrequency")) or 1, 1) if period else None,
+        # RSS 0.91 counted 1 to 24, RSS 2.0 counts 0 to 23: 24 is midnight.
+        skip_hours=tuple(sorted({int(hour) % 24 for hour in hours if hour is not None and hour <= 24})),
+        skip_days=tuple(sorted({_WEEKDAYS.index(day) for day in days if day in _WEEKDAYS})),
+    )
+
+
+def _number(element: etree._Element | None) -> float | None:
+    text = plain_text(element)
+    return float(text) if text.isdecimal() and len(text) < 10 else None

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from core.keys import Keys
 from core.outputs.vector_store.io.openai_setup import open_existing_store
 from core.outputs.vector_store.io.store_check import CheckedDomain, check_store
-from core.outputs.vector_store.store_files import VectorStoreMissing, VectorStoreUnavailable
+from core.outputs.vector_store.protocol import VectorStoreMissing, VectorStoreUnavailable
 from core.outputs.vector_store.store_findings import StoreFinding
 from core.runs.io.run_store import RunStore
 from core.runs.run import source_scope

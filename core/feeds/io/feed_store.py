@@ -20,6 +20,7 @@ from core.keys import Keys
 from core.registry.io.article_store import ArticleStore
 from core.store.commit import Command, Lease, Leases, batched
 from core.store.connect import Client, texts
+from core.store.pipeline import read_many
 from core.store.quarantine import Quarantine
 from core.value_class import value_class
 
@@ -118,12 +119,10 @@ class FeedStore:
         if acquired is None:
             return LeasedElsewhere()
         # Read after the lease: its previous holder may just have rescheduled the feed.
-        pipe = self._client.pipeline(transaction=False)
-        pipe.zscore(self._keys.feeds_due, fid)
-        pipe.hgetall(self._keys.feed(fid))
-        for category in categories:  # one may have been renamed or dropped since
-            pipe.sismember(self._keys.feeds(category), url)
-        score, stored, *listed = await pipe.execute()
+        asked: list[Command] = [("ZSCORE", self._keys.feeds_due, fid), ("HGETALL", self._keys.feed(fid))]
+        # A category may have been renamed or dropped since.
+        asked += [("SISMEMBER", self._keys.feeds(category), url) for category in categories]
+        score, stored, *listed = await read_many(self._client, asked)
         categories = tuple(category for category, is_in in zip(categories, listed, strict=True) if is_in)
         damaged = await self._quarantine.mend_fields(self._keys.feed(fid), "feed", stored)
         stored = {name: value for name, value in stored.items() if name not in damaged}
@@ -182,10 +181,8 @@ class FeedStore:
         states: list[FeedState] = []
         for start in range(0, len(urls), CHUNK):
             part = urls[start : start + CHUNK]
-            pipe = self._client.pipeline(transaction=False)
-            for url in part:
-                pipe.hgetall(self._keys.feed(ids.feed_id(url)))
-            states += [from_hash(url, stored) for url, stored in zip(part, await pipe.execute(), strict=True)]
+            hashes = await read_many(self._client, [("HGETALL", self._keys.feed(ids.feed_id(url))) for url in part])
+            states += map(from_hash, part, hashes)
         return states
 
     async def record_cycle(self, counts: Mapping[str, int], now: float, seconds: float) -> None:

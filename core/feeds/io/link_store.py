@@ -18,6 +18,7 @@ from core.settings import Settings
 from core.store import scanning
 from core.store.commit import Command, Leases, batched
 from core.store.connect import Client
+from core.store.pipeline import read_many
 from core.urls.secrets import without_credentials
 from core.value_class import value_class
 
@@ -57,11 +58,9 @@ class LinkStore:
         """Return the links that this feed listed last time, that are in a link set, or that were attempted."""
         if not links:
             return set()
-        pipe = self._client.pipeline(transaction=False)
-        for key in (feed_links_key, *map(self._keys.category_links, categories)):
-            pipe.smismember(key, list(links))
-        pipe.smismember(self._keys.attempted, [ids.article_uid(url) for url in links])
-        answers = await pipe.execute()
+        sets = (feed_links_key, *map(self._keys.category_links, categories))
+        attempted = ("SMISMEMBER", self._keys.attempted, *map(ids.article_uid, links))
+        answers = await read_many(self._client, [*(("SMISMEMBER", key, *links) for key in sets), attempted])
         return {url for url, *hits in zip(links, *answers, strict=True) if any(hits)}
 
     async def categories_of(self, link: str) -> tuple[str, ...]:
@@ -70,10 +69,8 @@ class LinkStore:
     async def with_categories(self, links: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return those of the links that are in a link set, with their categories."""
         names = sorted(map(str, await self._client.smembers(self._keys.categories)))
-        pipe = self._client.pipeline(transaction=False)
-        for name in names if links else ():
-            pipe.smismember(self._keys.category_links(name), list(links))
-        listed = zip(*await pipe.execute(), strict=True) if len(pipe) else ()
+        asked = [("SMISMEMBER", self._keys.category_links(name), *links) for name in names if links]
+        listed = zip(*await read_many(self._client, asked), strict=True)
         found = {link: tuple(itertools.compress(names, hits)) for link, hits in zip(links, listed, strict=False)}
         return {link: categories for link, categories in found.items() if categories}
 
@@ -156,25 +153,19 @@ class FailedLinks:
         async for members in scanning.zset_members(self._client, self._keys.failures):
             # Failed links whose record names the category; they may have left its set.
             uids = [member.partition(":")[0] for member in members]
-            pipe = self._client.pipeline(transaction=False)
-            for uid in uids:
-                pipe.hget(self._keys.failure(uid), "category")
-            rows = zip(uids, await pipe.execute(), strict=True)
+            listed = await read_many(self._client, [("HGET", self._keys.failure(uid), "category") for uid in uids])
+            rows = zip(uids, listed, strict=True)
             yield await self.without_article([uid for uid, names in rows if category in (names or "").split(",")])
 
     async def without_article(self, uids: Sequence[str]) -> list[str]:
         """Return those that were attempted, or wait for another try, and lead to no article."""
         if not uids:
             return []
-        pipe = self._client.pipeline(transaction=False)
-        pipe.smismember(self._keys.attempted, list(uids))
-        pipe.zmscore(self._keys.retry, list(uids))
-        for uid in uids:
-            pipe.get(self._keys.alias(uid))
-        attempted, waiting, *targets = await pipe.execute()
-        for uid, target in zip(uids, targets, strict=True):
-            pipe.exists(self._keys.article(target or uid))
-        stored = await pipe.execute()
+        asked: list[Command] = [("SMISMEMBER", self._keys.attempted, *uids), ("ZMSCORE", self._keys.retry, *uids)]
+        asked += [("GET", self._keys.alias(uid)) for uid in uids]
+        attempted, waiting, *targets = await read_many(self._client, asked)
+        shown = [target or uid for uid, target in zip(uids, targets, strict=True)]
+        stored = await read_many(self._client, [("EXISTS", self._keys.article(uid)) for uid in shown])
         rows = zip(uids, attempted, waiting, stored, strict=True)
         return [uid for uid, tried, at, has_article in rows if (tried or at is not None) and not has_article]
 
@@ -182,10 +173,8 @@ class FailedLinks:
         """Make them new to the next run of the canonical fetcher, also those that no link set holds any more."""
         if not uids:
             return
-        pipe = self._client.pipeline(transaction=False)
-        for uid in uids:
-            pipe.exists(self._keys.failure(uid))
-        recorded = [uid for uid, has_record in zip(uids, await pipe.execute(), strict=True) if has_record]
+        has_record = await read_many(self._client, [("EXISTS", self._keys.failure(uid)) for uid in uids])
+        recorded = [uid for uid, has in zip(uids, has_record, strict=True) if has]
         due = [word for uid in recorded for word in (now, uid)]
         commands: list[Command] = [
             *batched(("SREM", self._keys.attempted), list(uids)),

@@ -141,11 +141,9 @@ class LinkFinder:
         if not batch:
             return
         *earlier, category = categories
-        pipe = self._client.pipeline(transaction=False)
-        pipe.smismember(self._keys.attempted, [ids.article_uid(url) for url in batch])
-        for name in earlier:
-            pipe.smismember(self._keys.category_links(name), batch)
-        attempted, *in_earlier = await pipe.execute()
+        tried = ("SMISMEMBER", self._keys.attempted, *map(ids.article_uid, batch))
+        listed = [("SMISMEMBER", self._keys.category_links(name), *batch) for name in earlier]
+        attempted, *in_earlier = await read_many(self._client, [tried, *listed])
         unattempted = [url for url, was_tried in zip(batch, attempted, strict=True) if not was_tried]
         retry_uids = [ids.article_uid(url) for url in unattempted]
         retry_times = await self._client.zmscore(self._keys.retry, retry_uids) if unattempted else []

@@ -19,9 +19,9 @@ changed(KEYS[2], ARGV[1])
 return 1
 """
 
-# KEYS[1] webhook, KEYS[2] list of all · ARGV[1] id, then fields and values. 0 = it is gone.
+# KEYS[1] webhook, KEYS[2] list of all · ARGV[1] id, then fields and values. Nil = it is gone.
 CHANGE = f"""{_CHANGED}
-if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
 redis.call('HSET', KEYS[1], unpack(ARGV, 2))
 changed(KEYS[2], ARGV[1])
 return 1
@@ -64,9 +64,9 @@ return redis.call('ZSCORE', KEYS[5], ARGV[1]) or '0'
 """
 
 # KEYS[1] webhook, KEYS[2] pending, KEYS[3] list of all · ARGV[1] id, ARGV[2] the event after which to begin.
-# Everything up to what waits is queued again: what waits is delivered anyway. 0 = it is gone.
+# Everything up to what waits is queued again: what waits is delivered anyway. Nil = it is gone.
 REPLAY = f"""{_CHANGED}
-if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
 local first = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1]
 local before = first and first[2][2]
 if not before then
@@ -79,9 +79,9 @@ return 1
 """
 
 # KEYS[1] webhook, KEYS[2] replay queue, KEYS[3] dead letters, KEYS[4] list of all · ARGV[1] id.
-# Returns how many were moved; -1 = the webhook is gone.
+# Returns how many were moved; nil = the webhook is gone.
 REPLAY_DEAD = f"""{_CHANGED}
-if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end
+if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
 local moved = 0
 for _, entry in ipairs(redis.call('XRANGE', KEYS[3], '-', '+')) do
   local words = entry[2]
@@ -98,9 +98,9 @@ return moved
 
 # KEYS[1] webhook, KEYS[2] replay queue, KEYS[3] pending, KEYS[4] dead letters, KEYS[5] list of all · ARGV[1] id,
 # ARGV[2] dead letters kept, then fields of the dead letter. Gives up the first message.
-# Returns its event; empty = nothing waits, 0 = the webhook is gone.
+# Returns its event; empty = nothing waits, nil = the webhook is gone.
 SKIP = f"""{_CHANGED}
-if redis.call('EXISTS', KEYS[1]) == 0 then return '0' end
+if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
 for i = 2, 3 do
   local entry = redis.call('XRANGE', KEYS[i], '-', '+', 'COUNT', 1)[1]
   if entry then

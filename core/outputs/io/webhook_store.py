@@ -133,11 +133,16 @@ class WebhookStore:
                 await self._change(webhook.id, **renamed.to_hash())
 
     async def _change(self, webhook_id: str, **values: str) -> Webhook:
-        words = [word for pair in values.items() for word in pair]
-        keys = (self._keys.webhook(webhook_id), self._keys.webhooks)
-        if not await self._client.eval(scripts.CHANGE, 2, *keys, webhook_id, *words):
-            raise _unknown(webhook_id)
+        await self._run(scripts.CHANGE, webhook_id, (), *(word for pair in values.items() for word in pair))
         return await self.require(webhook_id)
+
+    async def _run(self, script: str, webhook_id: str, queues: Sequence[str], *words: str) -> Any:
+        """Run a script about a webhook and these queues; raise NotFound if it is gone."""
+        keys = (self._keys.webhook(webhook_id), *queues, self._keys.webhooks)
+        reply = await self._client.eval(script, len(keys), *keys, webhook_id, *words)
+        if reply is None:
+            raise _unknown(webhook_id)
+        return reply
 
     async def remove(self, webhook_id: str) -> Webhook:
         """Remove a webhook with everything that waits for it."""
@@ -162,35 +167,20 @@ class WebhookStore:
         except ValueError as error:
             raise InvalidWebhook(f"{error}; it is two numbers, as in 1763337600000-0.") from None
         ends = await EventStream(self._client, self._keys).ends()
-        keys = (self._keys.webhook(webhook_id), self._keys.webhook_pending(webhook_id), self._keys.webhooks)
-        if not await self._client.eval(scripts.REPLAY, 3, *keys, webhook_id, after):
-            raise _unknown(webhook_id)
+        await self._run(scripts.REPLAY, webhook_id, [self._keys.webhook_pending(webhook_id)], after)
         return max(event_id, ends.first_id, key=order)
 
     async def replay_dead(self, webhook_id: str) -> int:
         """Deliver the dead letters once more, oldest first; return how many there are."""
-        keys = (
-            self._keys.webhook(webhook_id),
-            self._keys.webhook_replay(webhook_id),
-            self._keys.webhook_dead(webhook_id),
-            self._keys.webhooks,
-        )
-        moved = int(cast(int, await self._client.eval(scripts.REPLAY_DEAD, 4, *keys, webhook_id)))
-        if moved < 0:
-            raise _unknown(webhook_id)
-        return moved
+        queues = (self._keys.webhook_replay(webhook_id), self._keys.webhook_dead(webhook_id))
+        return int(await self._run(scripts.REPLAY_DEAD, webhook_id, queues))
 
     async def skip(self, webhook_id: str, now: float) -> str:
         """Give up the first message that waits, and go on with the next; return its event, empty if nothing waits."""
         keys = self._keys
         queues = [queue(webhook_id) for queue in (keys.webhook_replay, keys.webhook_pending, keys.webhook_dead)]
         words = ("reason", "Skipped by hand.", "http_status", "0", "attempts", "0", "given_up_ts", f"{now:.3f}")
-        event = await self._client.eval(
-            scripts.SKIP, 5, keys.webhook(webhook_id), *queues, keys.webhooks, webhook_id, str(DEAD_KEPT), *words
-        )
-        if event == "0":
-            raise _unknown(webhook_id)
-        return str(event)
+        return str(await self._run(scripts.SKIP, webhook_id, queues, str(DEAD_KEPT), *words))
 
 
 def _new_secret() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 
-from core.outputs.vector_store.store_files import StoredFile
+from core.outputs.vector_store.protocol import StoredFile
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
 from core.sources.sharepoint.time_stamps import timestamp_of, timestamp_text, utc_text

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from core.errors import FreshetError, NotFound
 from core.outputs.vector_store.io.domain_vector_store import OPENAI, open_store
 from core.outputs.vector_store.io.metadata_file import clean_metadata
-from core.outputs.vector_store.store_files import VectorStoreMissing
+from core.outputs.vector_store.protocol import VectorStoreMissing
 from core.registry.io.reindex import Reindexer, ReindexRequest
 from core.runs.io.run_jobs import job_of, send_jobs
 from core.runs.run import RunStatus

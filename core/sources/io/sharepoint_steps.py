@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from core.outputs.vector_store.store_files import VectorStoreMissing, VectorStoreUnavailable
+from core.outputs.vector_store.protocol import VectorStoreMissing, VectorStoreUnavailable
 from core.sources.io.dry_run_report import DryRunReport
 from core.sources.io.source import COMPLETE, Source
 from core.sources.sharepoint.io.download_preview import preview

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.outputs.vector_store.store_files import BegunUpload
+from core.outputs.vector_store.protocol import BegunUpload
 from core.store import private_files
 
 NOTE_NAME = ".uploads_begun.json"

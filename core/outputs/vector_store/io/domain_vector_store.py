@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from core.outputs.vector_store.protocol import VectorStore
-from core.outputs.vector_store.store_files import VectorStoreUnavailable
+from core.outputs.vector_store.protocol import VectorStore, VectorStoreUnavailable
 from core.runtime.context import Context
 from core.sources.io.domain_file_sync import set_vector_store_id
 from core.sources.io.domain_folder import DomainFolders

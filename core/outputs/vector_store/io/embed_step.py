@@ -21,8 +21,7 @@ from core.outputs.vector_store.io.embed_step_context import EmbedStepContext
 from core.outputs.vector_store.io.embed_uploads import EmbedUploads
 from core.outputs.vector_store.io.named_files import NamedFiles
 from core.outputs.vector_store.io.store_listing import StoreListing
-from core.outputs.vector_store.protocol import VectorStore
-from core.outputs.vector_store.store_files import FileStatus, StoredFile, VectorStoreUnavailable
+from core.outputs.vector_store.protocol import FileStatus, StoredFile, VectorStore, VectorStoreUnavailable
 from core.outputs.vector_store.store_findings import row_problem
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.step_context import Step

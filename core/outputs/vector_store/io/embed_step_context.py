@@ -8,8 +8,7 @@ import logging
 from core.outputs.vector_store.io.embed_maps import EmbedMaps
 from core.outputs.vector_store.io.named_files import NamedFiles
 from core.outputs.vector_store.io.store_listing import StoreListing
-from core.outputs.vector_store.protocol import VectorStore
-from core.outputs.vector_store.store_files import StoredFile
+from core.outputs.vector_store.protocol import StoredFile, VectorStore
 from core.sources.sharepoint.io.step_context import Step
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.local_paths import LocalPaths

@@ -17,10 +17,8 @@ from core.outputs.vector_store.file_metadata import Entry, carried_over, entry_o
 from core.outputs.vector_store.io.embed_maps import EmbedMaps
 from core.outputs.vector_store.io.json_entries import EntriesDamaged, read_entries
 from core.outputs.vector_store.io.named_files import vector_store_maps
-from core.outputs.vector_store.protocol import VectorStore
-from core.outputs.vector_store.store_files import VectorStoreUnavailable
-from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, ScratchDatabase, as_key
-from core.sources.sharepoint.io.seen_ids import SeenIds
+from core.outputs.vector_store.protocol import VectorStore, VectorStoreUnavailable
+from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, ScratchDatabase, SeenIds, as_key
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.map_csv import MapFileDamaged, decode
 from core.sources.sharepoint.map_rows import VectorStoreRow

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from core.sources.sharepoint.io.seen_ids import SeenIds
+from core.sources.sharepoint.io.scratch_database import SeenIds
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.map_csv import MapFileDamaged, decode
 from core.sources.sharepoint.map_rows import VectorStoreRow

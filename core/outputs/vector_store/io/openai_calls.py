@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from core.models import Failed
 from core.net.address_guard import Guard
-from core.outputs.vector_store.store_files import VectorStoreUnavailable
+from core.outputs.vector_store.protocol import VectorStoreUnavailable
 from core.registry.http_headers import retry_after_seconds
 from core.settings import Settings
 from core.urls.secrets import redact

@@ -7,7 +7,6 @@ nobody, is the upload whose answer was lost.
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from core.outputs.vector_store.io.openai_calls import CallFailed, OpenAiCalls
+from core.sources.sharepoint.io.scratch_database import SeenIds
 
 if TYPE_CHECKING:
     from openai.types import FileObject
@@ -77,8 +77,9 @@ class OpenAiFiles:
                 return
             yield one
 
-    async def upload_times(self) -> UploadTimes:
-        times = UploadTimes()
+    async def upload_times(self) -> SeenIds:
+        """Return every file with the second in which it was uploaded; an account may have a million of them."""
+        times = SeenIds()
         async for one in self._all():
             times.add(one.id, one.created_at)
         return times
@@ -102,26 +103,6 @@ class OpenAiFiles:
 
     def _all(self) -> AsyncIterator[FileObject]:
         return self._calls.each(partial(self._calls.client.files.list, limit=FILES_PER_PAGE, order="desc"))
-
-
-class UploadTimes:
-    """When files were uploaded, by their ids; on disk, since an account may have a million of them."""
-
-    def __init__(self) -> None:
-        # An empty name is a file of SQLite's own that goes away by itself.
-        self._database = sqlite3.connect("", isolation_level=None)
-        self._database.execute("PRAGMA journal_mode = OFF")
-        self._database.execute("CREATE TABLE times (id TEXT PRIMARY KEY, ts INTEGER) WITHOUT ROWID")
-
-    def add(self, file_id: str, ts: int) -> None:
-        self._database.execute("INSERT OR REPLACE INTO times VALUES (?, ?)", (file_id, ts))
-
-    def get(self, file_id: str) -> float | None:
-        found = self._database.execute("SELECT ts FROM times WHERE id = ?", (file_id,)).fetchone()
-        return float(found[0]) if found else None
-
-    def close(self) -> None:
-        self._database.close()
 
 
 def is_same_file(one: FileObject, filename: str, size: int) -> bool:

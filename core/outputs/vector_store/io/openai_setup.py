@@ -18,7 +18,7 @@ from pathlib import Path
 
 from core.outputs.vector_store.io.openai_calls import CallFailed, OpenAiCalls, Sleep, open_calls
 from core.outputs.vector_store.io.openai_store import OpenAiStore
-from core.outputs.vector_store.store_files import VectorStoreUnavailable
+from core.outputs.vector_store.protocol import VectorStoreUnavailable
 from core.settings import Settings
 from core.store import private_files
 from core.value_class import value_class

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from core.outputs.vector_store.io.openai_calls import CallFailed, OpenAiCalls
 from core.outputs.vector_store.io.openai_files import OpenAiFiles, is_same_file
 from core.outputs.vector_store.io.openai_wait import EmbedWait, stored_file
-from core.outputs.vector_store.store_files import (
+from core.outputs.vector_store.protocol import (
     BegunUpload,
     FileStatus,
     StoredFile,
@@ -27,7 +27,7 @@ from core.outputs.vector_store.store_files import (
     VectorStoreMissing,
     VectorStoreUnavailable,
 )
-from core.sources.sharepoint.io.seen_ids import SeenIds
+from core.sources.sharepoint.io.scratch_database import SeenIds
 
 if TYPE_CHECKING:
     from openai.types import FileObject
@@ -66,12 +66,12 @@ class OpenAiStore:
     async def files(self) -> AsyncIterator[StoredFile]:
         """Yield every file; of those that the global storage lacks, that they are missing."""
         async with self._whole_store():
-            with contextlib.closing(await self._files.upload_times()) as times:
+            with await self._files.upload_times() as times:
                 async for one in self._attached():
-                    uploaded_ts = times.get(one.id)
+                    uploaded_ts = times.number_of(one.id)
                     is_missing = uploaded_ts is None and not await self._files.exists(one.id)
                     status = FileStatus.MISSING if is_missing else FileStatus(one.status)
-                    yield replace(stored_file(one), status=status, uploaded_ts=uploaded_ts or 0.0)
+                    yield replace(stored_file(one), status=status, uploaded_ts=float(uploaded_ts or 0))
 
     async def _attached(self) -> AsyncIterator[VectorStoreFile]:
         """Yield the files of the store; a list whose place was lost, since a file is gone, is read again."""

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from core.outputs.vector_store.io.openai_calls import CallFailed, OpenAiCalls
-from core.outputs.vector_store.store_files import FileStatus, StoredFile
+from core.outputs.vector_store.protocol import FileStatus, StoredFile
 
 if TYPE_CHECKING:
     from openai.types.vector_stores import VectorStoreFile

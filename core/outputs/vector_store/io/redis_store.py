@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from core.errors import SettingsError
 from core.models import Ref
-from core.outputs.vector_store.store_files import (
+from core.outputs.vector_store.protocol import (
     BegunUpload,
     FileStatus,
     StoredFile,

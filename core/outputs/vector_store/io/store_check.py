@@ -17,8 +17,7 @@ from core.outputs.vector_store.io.embed_maps import EmbedMaps
 from core.outputs.vector_store.io.local_content import LocalState, content_hash, look_at
 from core.outputs.vector_store.io.named_files import NamedFiles
 from core.outputs.vector_store.io.store_listing import StoreListing
-from core.outputs.vector_store.protocol import VectorStore
-from core.outputs.vector_store.store_files import StoredFile
+from core.outputs.vector_store.protocol import StoredFile, VectorStore
 from core.outputs.vector_store.store_findings import StoreFinding, StoreProblem, file_problem, rebuilt_row, row_problem
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow

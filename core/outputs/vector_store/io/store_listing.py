@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from core.outputs.vector_store.file_attributes import is_of
 from core.outputs.vector_store.io.named_files import NamedFiles
-from core.outputs.vector_store.protocol import VectorStore
-from core.outputs.vector_store.store_files import FileStatus, StoredFile
+from core.outputs.vector_store.protocol import FileStatus, StoredFile, VectorStore
 from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, ScratchDatabase, as_key
 from core.sources.sharepoint.stored_source import StoredSource
 

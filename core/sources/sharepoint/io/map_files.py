@@ -15,7 +15,7 @@ from typing import Generic, Self
 
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.map_row_table import RowTable, order_of
-from core.sources.sharepoint.io.seen_ids import SeenIds
+from core.sources.sharepoint.io.scratch_database import SeenIds
 from core.sources.sharepoint.io.shared_files import append_rows, open_regular, patiently, whole_rows
 from core.sources.sharepoint.map_csv import MapFileDamaged, Row, decode, encode_header, encode_row, has_exact_header
 from core.store import folder_lock, private_files

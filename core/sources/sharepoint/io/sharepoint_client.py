@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from core.settings import Settings
 from core.sources.sharepoint import odata
 from core.sources.sharepoint.io.sample_server import settings_for
-from core.sources.sharepoint.io.seen_ids import SeenIds
+from core.sources.sharepoint.io.scratch_database import SeenIds
 from core.sources.sharepoint.io.throttle_gate import ShouldStop
 from core.sources.sharepoint.odata import Entity, query
 from core.sources.sharepoint.refusals import RequestRefused, check_site_url, listing_advice
