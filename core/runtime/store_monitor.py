@@ -1,4 +1,4 @@
-"""Read health, metrics and the state of search from a running deployment: counters, never a whole key space."""
+"""Read the health and the metrics of a running deployment: counters, never a whole key space."""
 
 from __future__ import annotations
 
@@ -12,23 +12,19 @@ from redis.exceptions import RedisError
 from core.keys import Keys
 from core.outputs.io.webhook_totals import read_totals
 from core.registry import field_parsing
-from core.registry.freshness import Freshness
-from core.registry.io.backlog import Backlog, BacklogReader
+from core.registry.io.backlog import BacklogReader
 from core.registry.io.freshness_sampler import FreshnessSampler
-from core.registry.io.store_counts import StoreCounts
 from core.registry.record import ARTICLES_SOURCE, Status
 from core.runtime import health
 from core.runtime.health import HealthReport, Needs
 from core.runtime.metric_values import MetricValues
 from core.runtime.process_beats import last_beats
 from core.runtime.queue_monitor import QueueMonitor, QueueState
-from core.search.io.vector_space_store import VectorSpaceStore
 from core.settings import Settings
 from core.store import connect, redis_health
 from core.store.clock import ServerClock
 from core.store.connect import Client
 from core.store.pipeline import read_many
-from core.value_class import value_class
 
 CLOCK_SECONDS = 60.0
 QUEUE_SECONDS = 1.0
@@ -41,34 +37,8 @@ INGESTED = ("polled", "links_new")
 INDEXED = ("chunks", "pages", "written")
 
 
-@value_class
-class SearchStatus:
-    """How much search knows, and how fresh that is."""
-
-    now_ts: float
-    items: dict[str, int]
-    articles: int
-    visits: dict[str, int]
-    """Visits since the beginning, by outcome."""
-    freshness: Freshness
-    backlog: Backlog
-    queues: QueueState
-    space: str
-    """The live vector space; empty: nothing was embedded yet."""
-
-    @property
-    def change_rate(self) -> float:
-        """Share of all visits so far that found a new text."""
-        return self.visits["changed"] / max(sum(self.visits.values()), 1)
-
-    @property
-    def error_rate(self) -> float:
-        """Share of all visits so far that failed."""
-        return self.visits["failed"] / max(sum(self.visits.values()), 1)
-
-
 class StoreMonitor:
-    """Reads what health checks, metrics and the status of search show."""
+    """Reads what health checks, metrics and pages show."""
 
     def __init__(self, settings: Settings, client: Client, keys: Keys) -> None:
         self._client = client
@@ -78,7 +48,6 @@ class StoreMonitor:
         self._queues = QueueMonitor(settings, self._own_client or client)
         self._backlog = BacklogReader(client, keys)
         self._sampler = FreshnessSampler(client, keys)
-        self._overview = StoreCounts(client, keys)
         self._clock: ServerClock | None = None
 
     async def aclose(self) -> None:
@@ -175,24 +144,6 @@ class StoreMonitor:
     @property
     def _beats(self) -> tuple[Any, ...]:
         return ("ZRANGE", self._keys.processes, 0, -1, "WITHSCORES")
-
-    # ── search ──
-
-    async def search_status(self) -> SearchStatus:
-        """Return counts, rates, ages and the backlog. Ages are those of a sample (`FreshnessSampler`)."""
-        now, keys = await self._now(), self._keys
-        commands = [("ZCARD", keys.article_index), ("HMGET", keys.refresh_stats, *FETCH_OUTCOMES)]
-        articles, visits = await read_many(self._client, commands)
-        return SearchStatus(
-            now_ts=now,
-            items=await self._overview.items(),
-            articles=articles,
-            visits=_counted(FETCH_OUTCOMES, visits),
-            freshness=await self._sampler.read(now),
-            backlog=await self._backlog.read(now),
-            queues=await self._queue_state(now),
-            space=await VectorSpaceStore(self._client, keys).current(),
-        )
 
 
 def _counted(names: tuple[str, ...], values: list[str | None]) -> dict[str, int]:

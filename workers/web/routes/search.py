@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from core.search.io.unknown_names import unknown_names
+from core.search.io.vector_space_store import VectorSpaceStore
 from core.search.models import PER_PAGE, MatchedPassage
 from core.search.query_arguments import MOST_FRESHNESS, MOST_PER_PAGE, QueryArguments, build_query
 from core.search.response_json import response_json
@@ -205,17 +206,18 @@ async def show_search_status(call: Call, _: NoParameters) -> SearchStatusAnswer:
 
     Ages and the rates of the last day are those of some hundred random items; all else is counted.
     """
-    status = await call.services.monitor.search_status()
-    freshness, backlog, ages = status.freshness, status.backlog, status.freshness.age_seconds
+    metrics = await call.services.monitor.metrics()
+    freshness, backlog, ages = metrics.freshness, metrics.backlog, metrics.freshness.age_seconds
+    visits = max(sum(metrics.fetches.values()), 1)
     return SearchStatusAnswer(
-        now_ts=status.now_ts,
-        items=status.items,
-        indexed=status.items["Indexed"],
-        articles=status.articles,
-        space=status.space,
-        visits=status.visits,
-        change_rate=round(status.change_rate, 4),
-        error_rate=round(status.error_rate, 4),
+        now_ts=metrics.now_ts,
+        items=dict(metrics.items),
+        indexed=metrics.items["Indexed"],
+        articles=metrics.articles,
+        space=await VectorSpaceStore(call.client, call.keys).current(),
+        visits=dict(metrics.fetches),
+        change_rate=round(metrics.fetches["changed"] / visits, 4),
+        error_rate=round(metrics.fetches["failed"] / visits, 4),
         last_day=LastDayAnswer(
             checked=freshness.checked_last_day,
             change_rate=round(freshness.change_rate_last_day, 4),
@@ -229,7 +231,7 @@ async def show_search_status(call: Call, _: NoParameters) -> SearchStatusAnswer:
             feeds_due=backlog.feeds_due,
             embed_waiting=backlog.embed_waiting,
             embed_paused=backlog.embed_paused,
-            queues=dict(status.queues.waiting),
-            workers=dict(status.queues.workers),
+            queues=dict(metrics.queues.waiting),
+            workers=dict(metrics.queues.workers),
         ),
     )
