@@ -39,7 +39,9 @@ class DiffLine:
     """A line, in parts that differ from the other version or not."""
 
     kind: DiffKind
+    """Of `gap` the text says how many lines are left out."""
     parts: tuple[tuple[str, bool], ...]
+    """Pieces of the line, and whether each differs."""
 
 
 def diff_texts(older: str, newer: str) -> list[DiffLine] | None:

@@ -1,11 +1,12 @@
-"""What `core.api` returns, in the same shape whether it works on the store itself or over HTTP.
+"""What `core.api` returns, in the same shape on the store itself and over HTTP; the API answers with some of it.
 
-Articles, texts, reindexing and added URLs have types in their rooms; here are those that only `core.api` needs.
+Articles, texts, reindexing and added URLs have types in their rooms.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 
 from pydantic import JsonValue
 
@@ -90,6 +91,7 @@ class ExplainedUrl:
     item_id: str
     stations: tuple[ExplainedStation, ...]
     nearby: tuple[NearMiss, ...]
+    asked_at: str = field(compare=False)
 
 
 @value_class

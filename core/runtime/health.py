@@ -11,6 +11,7 @@ from core.runs.run import RunKind
 from core.runtime.process_beats import ALIVE_SECONDS, INGESTOR, TIMER, WEBHOOKS
 from core.runtime.queue_monitor import QueueState
 from core.runtime.queue_names import QueueName
+from core.settings import VERSION
 from core.value_class import value_class
 
 LATE_SECONDS = 900.0
@@ -32,9 +33,12 @@ class HealthReport:
     """Health of the deployment, without names of hosts, URLs or anything else that is nobody's business."""
 
     status: HealthStatus
+    """ok; degraded: something is missing; down: nothing works, or work is late"""
     problems: tuple[str, ...] = ()
+    """A sentence each."""
+    version: str = VERSION
     server: bool = True
-    """Does Redis answer?"""
+    """Whether Redis answers."""
     workers: Mapping[str, int] = field(default_factory=dict)
     """Live RQ workers by queue."""
     workers_alive: int = 0

@@ -37,6 +37,7 @@ class SettingReport:
 
     name: str
     value: str
+    """Of a secret only whether it is set, of a URL without its password."""
     default: str
     origin: SettingOrigin
     section: str

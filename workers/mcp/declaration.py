@@ -9,10 +9,11 @@ from typing import Generic, TypeVar
 import mcp_types as types
 from pydantic import BaseModel
 
+from workers.web.models import adapter
 from workers.web.routing import StoreCall
 
 R = TypeVar("R", bound=BaseModel)
-A = TypeVar("A", bound=BaseModel)
+A = TypeVar("A")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class ToolDeclaration(Generic[R, A]):
             title=self.title,
             description=self.description,
             input_schema=self.request.model_json_schema(),
-            output_schema=self.answer.model_json_schema(mode="serialization"),
+            output_schema=adapter(self.answer).json_schema(mode="serialization"),
             annotations=types.ToolAnnotations(
                 title=self.title,
                 read_only_hint=self.is_read_only,

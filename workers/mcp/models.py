@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from core.runs.run import FailedItem
 from core.sources.io.domain_overview import DomainOverview
-from workers.web.job_models import FailedJobItem, Job
+from workers.web.job_models import Job
 from workers.web.models import AnswerModel, JobId, Name, Offset, PlainAnswer, RequestModel
 from workers.web.routes.articles import ArticlesRequest
 from workers.web.routes.categories import CategoryAnswer
@@ -107,7 +108,7 @@ class RunsAnswer(AnswerModel):
     runs: list[Job]
     next_offset: int | None = Field(description="Where the next page begins; null: there is none.")
     log: list[str] = Field(description="Of one run: its last lines.")
-    failed: list[FailedJobItem] = Field(description="Of one run: items that failed last.")
+    failed: list[FailedItem] = Field(description="Of one run: items that failed last.")
 
 
 class RunControlRequest(RequestModel):

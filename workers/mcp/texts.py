@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from core.registry.io.url_adder import AddedUrl
 from core.registry.record import iso
 from core.registry.time_formatting import ago
 from core.registry.verification import VerifiedBy
+from core.runtime.api_results import ExplainedUrl
 from core.sources.io.domain_overview import DomainOverview
 from workers.mcp.models import FeedSummary, RunsAnswer, SourcesAnswer, TextPart
 from workers.web.job_models import Job
 from workers.web.routes.articles import ArticlesAnswer
-from workers.web.routes.documents import AddUrlAnswer
-from workers.web.routes.items import WhyAnswer
 from workers.web.routes.search import SearchAnswer, SearchResultAnswer
 
 MOST_ABSTRACT = 300
@@ -83,7 +83,7 @@ def of_articles(answer: ArticlesAnswer, now: float) -> str:
     return "\n\n".join([*entries, end])
 
 
-def of_trail(answer: WhyAnswer, now: float) -> str:
+def of_trail(answer: ExplainedUrl, now: float) -> str:
     """The verdict, then the stations."""
     stations = [
         f"- {one.name}: {one.state}. {one.sentence}" + (f" → {one.advice}" if one.advice else "")
@@ -94,7 +94,7 @@ def of_trail(answer: WhyAnswer, now: float) -> str:
     return "\n".join([f"{answer.outcome}: {answer.verdict}", *advice, *stations, *nearby])
 
 
-def of_added_url(answer: AddUrlAnswer, now: float) -> str:
+def of_added_url(answer: AddedUrl, now: float) -> str:
     """What becomes of a URL."""
     known = "It was known already." if answer.is_known else "It is new."
     return f"{answer.url}\n{known} {answer.next_step}\nid {answer.id} · uid {answer.uid} · source {answer.source}"

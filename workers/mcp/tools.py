@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from core.registry.io.url_adder import AddedUrl
+from core.runtime.api_results import ExplainedUrl
 from workers.mcp import reading, texts
 from workers.mcp.declaration import ToolDeclaration
 from workers.mcp.models import (
@@ -19,8 +21,8 @@ from workers.mcp.models import (
 from workers.web.job_models import Job
 from workers.web.routes import jobs
 from workers.web.routes.articles import ArticlesAnswer, list_articles
-from workers.web.routes.documents import AddUrlAnswer, AddUrlRequest, add_url
-from workers.web.routes.items import WhyAnswer, WhyRequest, explain
+from workers.web.routes.documents import AddUrlRequest, add_url
+from workers.web.routes.items import WhyRequest, explain
 from workers.web.routes.jobs import FailedListRequest, JobRequest
 from workers.web.routes.search import SearchAnswer, SearchRequest, search
 from workers.web.routing import StoreCall
@@ -84,7 +86,7 @@ TOOLS: tuple[ToolDeclaration[Any, Any], ...] = (
         description="The whole trail of a URL: who lists it, what became of it, where it stopped and what to do. Use "
         "it when a page is missing or looks old. Nothing is changed or requested.",
         request=WhyRequest,
-        answer=WhyAnswer,
+        answer=ExplainedUrl,
         handler=explain,
         readable=texts.of_trail,
     ),
@@ -104,7 +106,7 @@ TOOLS: tuple[ToolDeclaration[Any, Any], ...] = (
         description="Have a page fetched and kept fresh: as a single page, as an article of a category, or as a page "
         "of a domain. A known one is checked now. It is found once a worker has read it; `why` shows how far it is.",
         request=AddUrlRequest,
-        answer=AddUrlAnswer,
+        answer=AddedUrl,
         handler=add_url,
         readable=texts.of_added_url,
         is_read_only=False,

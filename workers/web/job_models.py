@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import Field, JsonValue
 
 from core.runs.run import FailedItem, Run, RunKind, RunPhase, RunStatus, run_json
-from workers.web.models import AnswerModel
+from workers.web.models import AnswerModel, shown
 
 
 class Job(AnswerModel):
@@ -60,26 +60,14 @@ class JobLog(AnswerModel):
     lines: list[str] = Field(description="At most the last 200, oldest first.")
 
 
-class FailedJobItem(AnswerModel):
-    """An item that failed in a job."""
-
-    item_id: str
-    url: str
-    code: str = Field(examples=["FAIL_TIMEOUT"])
-    text: str
-    failed_ts: float
-
-    @classmethod
-    def of(cls, item: FailedItem) -> Self:
-        """Return an item as the API shows it."""
-        return cls(item_id=item.item_id, url=item.url, code=item.code, text=item.text, failed_ts=item.failed_ts)
+shown(FailedItem, "FailedJobItem")
 
 
 class FailedJobItems(AnswerModel):
     """Items that failed in a job and did not succeed since, the last first."""
 
     id: str
-    items: list[FailedJobItem]
+    items: list[FailedItem]
 
 
 class RetryAnswer(AnswerModel):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from collections.abc import Callable
+from functools import cache
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, WithJsonSchema
 
 from core.sources.domain_schema import SLUG
 
@@ -32,6 +34,17 @@ class PlainAnswer(AnswerModel):
     """What an answer shows of plain values that core makes for scripts too: of these fields, those that are known."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
+
+
+def shown(kind: Any, name: str) -> None:
+    """Let a value of core be an answer or a part of one: under this name, its fields described by their docstrings."""
+    kind.__pydantic_config__ = ConfigDict(
+        title=name, use_attribute_docstrings=True, json_schema_serialization_defaults_required=True, extra="forbid"
+    )
+
+
+adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+"""Returns what checks, describes and encodes answers of a kind: a model, or a value of core."""
 
 
 class NoParameters(RequestModel):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from http import HTTPStatus
 from typing import Any, Literal
 
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic import BaseModel, TypeAdapter
 
 from core.settings import VERSION
-from workers.web.models import ErrorAnswer
+from workers.web.models import ErrorAnswer, adapter
 from workers.web.routing import EVENT_STREAM, JSON, Route, Routes
 
 REF = "#/components/schemas/{model}"
@@ -44,17 +44,27 @@ class _Schemas:
     """The JSON schemas of all models, and which of them the document refers to."""
 
     def __init__(self, routes: Routes) -> None:
-        modes: dict[tuple[type[BaseModel], Literal["validation", "serialization"]], None] = {}
+        modes: dict[tuple[type, Literal["validation", "serialization"]], None] = {}
         for route in routes:
             modes[route.request, "validation"] = None
             if route.answer:
                 modes[route.answer, "serialization"] = None
         modes[ErrorAnswer, "serialization"] = None
-        self._refs, found = models_json_schema(list(modes), ref_template=REF)
-        self._defs: Schema = found.get("$defs", {})
+        asked = [(kind, mode, adapter(kind)) for kind, mode in modes]
+        self._refs, found = TypeAdapter.json_schemas(asked, ref_template=REF)
+        self._defs: Schema = found["$defs"]
+        for name, schema in list(self._defs.items()):
+            if schema.get("title", name) != name:  # a value of core that clients know by another name (`shown`)
+                self._rename(name, schema["title"])
         self._inlined: set[str] = set()
 
-    def ref(self, model: type[BaseModel]) -> Schema:
+    def _rename(self, name: str, title: str) -> None:
+        self._defs[title] = self._defs.pop(name)
+        old, new = (json.dumps(REF.format(model=one)) for one in (name, title))
+        self._defs = json.loads(json.dumps(self._defs).replace(old, new))
+        self._refs = {key: json.loads(json.dumps(ref).replace(old, new)) for key, ref in self._refs.items()}
+
+    def ref(self, model: type) -> Schema:
         """Return a reference to the schema of an answer."""
         return dict(self._refs[model, "serialization"])
 

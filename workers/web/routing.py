@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any, Generic, Literal, TypeVar, cast, get_args, get_type_hints
 
 from aiohttp import web
@@ -20,12 +20,13 @@ from core.runtime.context import Context
 from core.settings import Settings
 from core.store import connect
 from core.value_class import value_class
+from workers.web.models import adapter
 from workers.web.parameters import read_parameters
 from workers.web.services import ServiceOpener, Services
 
 R = TypeVar("R", bound=BaseModel)
-Handler = Callable[[Any, R], Awaitable[BaseModel | web.StreamResponse]]
-"""The first argument is a `Call`, or a `StoreCall` where that is enough."""
+Handler = Callable[[Any, R], Awaitable[object]]
+"""The first argument is a `Call`, or a `StoreCall` where that is enough. It returns an answer or a response."""
 H = TypeVar("H", bound=Callable[..., Any])
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 JSON = "application/json"
@@ -102,8 +103,8 @@ class Route(Generic[R]):
     request: type[R]
     """Fields of the path, of the query, and, where `fields_in` says so, of the body."""
     handler: Handler[R]
-    answer: type[BaseModel] | None
-    """What a JSON answer holds; None if it is never JSON, or any JSON."""
+    answer: type | None
+    """What a JSON answer holds, a model or a value of core; None if it is never JSON, or any JSON."""
     statuses: tuple[int, ...] = (200,)
     """With which the answer may come."""
     other_types: tuple[str, ...] = ()
@@ -174,7 +175,7 @@ def request_of(handler: Callable[..., Any]) -> type[BaseModel]:
 
 
 def _is_model(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
+    return isinstance(kind, type) and (issubclass(kind, BaseModel) or is_dataclass(kind))
 
 
 Routes = tuple[Route[Any], ...]
@@ -203,9 +204,11 @@ def _bound(route: Route[Any]) -> Callable[[web.Request], Awaitable[web.StreamRes
     return handle
 
 
-def encoded(answer: BaseModel) -> bytes:
+def encoded(answer: object) -> bytes:
     """Return an answer as JSON; bytes in the store that are not UTF-8 become question marks."""
+    known = adapter(type(answer))
     try:
-        return answer.model_dump_json(by_alias=True).encode()
+        return known.dump_json(answer, by_alias=True)
     except PydanticSerializationError:
-        return json.dumps(answer.model_dump(mode="json", by_alias=True), ensure_ascii=False).encode(errors="replace")
+        plain = known.dump_python(answer, mode="json", by_alias=True)
+        return json.dumps(plain, ensure_ascii=False).encode(errors="replace")

@@ -28,6 +28,8 @@ DEAD_KEPT = 1_000
 
 @value_class
 class DeadLetter:
+    """A message that was given up."""
+
     id: str
     event_id: str
     type: str

@@ -63,7 +63,7 @@ class AddedUrl:
     """As it is fetched: clean."""
     source: str
     """The source that has it now: `urls`, `rss` or one of a domain."""
-    status: str
+    status: Status
     """Status of its record; Pending: it was never visited."""
     is_known: bool
     is_queued: bool
@@ -127,7 +127,7 @@ class UrlAdder:
             await DueItems(self._client, self._keys).make_due([item_id], now, force=force)
         is_queued = await self._send("workers.jobs.reindex", [item_id], now, id_words=("add", item_id))
         how = "read again, whatever its validators say," if force else "checked" if is_known else "fetched"
-        status = known.status if known is not None and is_known else str(Status.PENDING)
+        status = Status(known.status) if known is not None and is_known else Status.PENDING
         paused = PausedItems(self._queries, await RunStore(self._client, self._keys).blocked())
         await paused.visitable([item_id])
         step = f"It is {how} by the next free worker." if is_queued else f"The timer has it {how} in its next pass."
@@ -159,11 +159,13 @@ class UrlAdder:
             arguments = ([known.item_id], now)
             is_queued = await self._send("workers.jobs.reindex", *arguments, id_words=("add", known.item_id))
             step = "It is in the category now, and is checked by the next free worker."
-            return AddedUrl(known.item_id, uid, ref.address, ARTICLES_SOURCE, known.status, True, is_queued, step)
+            return AddedUrl(
+                known.item_id, uid, ref.address, ARTICLES_SOURCE, Status(known.status), True, is_queued, step
+            )
         is_queued = await self._send("workers.jobs.fetch_links", id_words=("links", uid))
         who = "the next free worker" if is_queued else "the ingestor's next cycle"
         step = f"It is fetched by {who} and becomes an article of {category}."
-        return AddedUrl(item_id_of(ref), uid, ref.address, ARTICLES_SOURCE, str(Status.PENDING), False, is_queued, step)
+        return AddedUrl(item_id_of(ref), uid, ref.address, ARTICLES_SOURCE, Status.PENDING, False, is_queued, step)
 
     async def _send(self, function: str, *arguments: list[str] | float, id_words: tuple[str, ...]) -> bool:
         """Send a job, unless the same one waits; False where the queue is not there: the registry says what is due."""

@@ -47,6 +47,8 @@ class SourceOverview:
 
 @value_class
 class DomainOverview:
+    """A domain with its sources."""
+
     id: str
     name: str
     description: str

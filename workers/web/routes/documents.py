@@ -8,14 +8,15 @@ from pathlib import Path
 from pydantic import Field, model_validator
 
 from core.registry.io.reindex import Reindexer, ReindexRequest
-from core.registry.io.url_adder import UrlAdder
+from core.registry.io.url_adder import AddedUrl, UrlAdder
 from core.registry.record import Status
 from core.search.io.index_rebuild import IndexRebuild, RebuildTarget
 from workers.web.errors import as_conflict
 from workers.web.job_models import Job
-from workers.web.models import AnswerModel, Name, RequestModel
+from workers.web.models import AnswerModel, Name, RequestModel, shown
 from workers.web.routing import Call, RouteTable, StoreCall
 
+shown(AddedUrl, "AddUrlAnswer")
 ROUTES = RouteTable("indexing")
 
 
@@ -26,19 +27,6 @@ class AddUrlRequest(RequestModel):
     category: Name = Field(default="", description="It becomes an article of this category; a new one is made.")
     domain: Name = Field(default="", description="It becomes a page of the source of this domain that covers it.")
     force: bool = Field(default=False, description="Read it again, whatever its validators say.")
-
-
-class AddUrlAnswer(AnswerModel):
-    """What became of the URL."""
-
-    id: str = Field(description="Its item id; GET /api/items/{id} shows it once it is in the registry.")
-    uid: str = Field(description="Its id as a link; GET /api/articles/{uid} shows the article once it is stored.")
-    url: str = Field(description="As it is fetched.")
-    source: str
-    status: Status
-    is_known: bool
-    is_queued: bool
-    next_step: str
 
 
 class ReindexItemRequest(RequestModel):
@@ -98,15 +86,14 @@ class RebuildAnswer(AnswerModel):
 
 
 @ROUTES.add("POST", "/api/AddUrlDocument", fields_in="body")
-async def add_url(call: StoreCall, asked: AddUrlRequest) -> AddUrlAnswer:
+async def add_url(call: StoreCall, asked: AddUrlRequest) -> AddedUrl:
     """Add a URL; one that is known is checked now.
 
     Without a category or a domain it is a single page of the source `urls`. What the fetcher or the scope of the
     domain would refuse is refused with the reason.
     """
     adder = UrlAdder(call.settings, call.client, call.keys)
-    added = await adder.add(asked.url, category=asked.category, domain=asked.domain, force=asked.force)
-    return AddUrlAnswer(**asdict(added))
+    return await adder.add(asked.url, category=asked.category, domain=asked.domain, force=asked.force)
 
 
 @ROUTES.add("POST", "/api/RebuildIndex", fields_in="body", is_destructive=True)

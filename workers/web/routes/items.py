@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from core.registry.io.item_details import ItemDetailsReader, SameText, TextSummary
 from core.registry.io.item_list import ItemFilter, ItemList, ListedItem
 from core.registry.io.why_trail_reader import explain_url
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
+from core.registry.why_trail import NearMiss
+from core.runtime.api_results import ExplainedStation, ExplainedUrl
 from core.sources.io.domain_store import DomainStore
 from workers.web.errors import ApiError
-from workers.web.models import AnswerModel, Cursor, Flag, Limit, Name, PlainAnswer, RequestModel
+from workers.web.models import AnswerModel, Cursor, Flag, Limit, Name, RequestModel, adapter, shown
 from workers.web.routing import Call, RouteTable, StoreCall
 
 
@@ -95,41 +97,9 @@ class WhyRequest(RequestModel):
     )
 
 
-class StationAnswer(PlainAnswer):
-    """One station of the pipeline, and what happened there."""
-
-    name: str
-    state: str = Field(description="passed, stopped, waiting, unknown or not applicable.")
-    sentence: str
-    facts: dict[str, JsonValue]
-    advice: str
-
-
-class NearMissAnswer(PlainAnswer):
-    """A URL that the store knows and that looks much like it."""
-
-    url: str
-    difference: str
-    item_id: str
-    uid: str
-
-
-class WhyAnswer(PlainAnswer):
-    """The whole trail of a URL."""
-
-    name: str
-    outcome: str = Field(description="found, elsewhere, waiting, missing, unknown, refused or feed.")
-    verdict: str
-    advice: str
-    stopped_at: str | None
-    url: str
-    uid: str
-    item_id: str
-    stations: list[StationAnswer]
-    nearby: list[NearMissAnswer]
-    asked_at: str
-
-
+shown(ExplainedStation, "StationAnswer")
+shown(NearMiss, "NearMissAnswer")
+shown(ExplainedUrl, "WhyAnswer")
 ROUTES = RouteTable("items")
 
 
@@ -163,14 +133,15 @@ def _answer(item: ListedItem) -> ItemAnswer:
 
 
 @ROUTES.add("GET", "/api/items/why")
-async def explain(call: StoreCall, asked: WhyRequest) -> WhyAnswer:
+async def explain(call: StoreCall, asked: WhyRequest) -> ExplainedUrl:
     """Why a URL is there, or not: who lists it, what became of it, what happens next.
 
     Nothing is changed or requested.
     """
     now = await call.now()
     trail = await explain_url(call.client, call.keys, call.settings, asked.url, now)
-    return WhyAnswer.model_validate(trail.to_json())
+    found: ExplainedUrl = adapter(ExplainedUrl).validate_python(trail.to_json())
+    return found
 
 
 @ROUTES.add("GET", "/api/items/{id}")

@@ -11,7 +11,7 @@ from core.registry import time_parsing
 from core.runs.io.run_list import RunFilter, RunList
 from core.runs.run import Run, RunKind, RunStatus
 from workers.web.errors import as_conflict
-from workers.web.job_models import FailedJobItem, FailedJobItems, Job, JobLog, JobPage, RetryAnswer
+from workers.web.job_models import FailedJobItems, Job, JobLog, JobPage, RetryAnswer
 from workers.web.job_stream import stream_jobs
 from workers.web.models import DomainId, JobId, Limit, Offset, RequestModel
 from workers.web.routing import EVENT_STREAM, Call, RouteTable, StoreCall
@@ -83,7 +83,7 @@ async def list_failed(call: StoreCall, asked: FailedListRequest) -> FailedJobIte
     run, now = await _require(call, asked.id), await call.now()
     failed_since = await _since_ts(call, asked.since)
     items = await call.context.runs.all_failed_items(run, now, code=asked.code, since_ts=failed_since, most=asked.limit)
-    return FailedJobItems(id=asked.id, items=[FailedJobItem.of(item) for item in items])
+    return FailedJobItems(id=asked.id, items=items)
 
 
 @ROUTES.add("GET", "/v2/jobs/{id}/stream", other_types=(EVENT_STREAM,), seconds=None)

@@ -10,9 +10,9 @@ from pydantic import Field
 from core.errors import NotFound
 from core.registry.io.item_queries import ItemQueries
 from core.registry.io.version_store import VersionStore
-from core.registry.text_diff import MOST_CHARS, MOST_LINES, DiffKind, diff_texts
+from core.registry.text_diff import MOST_CHARS, MOST_LINES, DiffLine, diff_texts
 from workers.web.errors import ApiError
-from workers.web.models import AnswerModel, Name
+from workers.web.models import AnswerModel, Name, shown
 from workers.web.routes.items import ItemRequest
 from workers.web.routing import Call, RouteTable
 
@@ -45,11 +45,7 @@ class DiffRequest(ItemRequest):
     newer: Name = Field(default="", description="That of the other one; empty: the present one.")
 
 
-class DiffLineAnswer(AnswerModel):
-    """A line."""
-
-    kind: DiffKind = Field(description="same, added, removed, or gap: the text says how many lines are left out.")
-    parts: list[tuple[str, bool]] = Field(description="Pieces of the line, and whether each differs.")
+shown(DiffLine, "DiffLineAnswer")
 
 
 class DiffAnswer(AnswerModel):
@@ -58,7 +54,7 @@ class DiffAnswer(AnswerModel):
     id: str
     older: str
     newer: str
-    lines: list[DiffLineAnswer]
+    lines: list[DiffLine]
 
 
 @ROUTES.add("GET", "/api/items/{id}/versions")
@@ -87,12 +83,7 @@ async def compare_versions(call: Call, asked: DiffRequest) -> DiffAnswer:
     if lines is None:
         most = f"Texts of up to {MOST_LINES:,} lines and {MOST_CHARS:,} characters are compared."
         raise ApiError(409, "too_long", "These versions are too long to be compared.", most)
-    return DiffAnswer(
-        id=item_id,
-        older=asked.older,
-        newer=newer,
-        lines=[DiffLineAnswer(kind=line.kind, parts=list(line.parts)) for line in lines],
-    )
+    return DiffAnswer(id=item_id, older=asked.older, newer=newer, lines=lines)
 
 
 def _store(call: Call) -> VersionStore:

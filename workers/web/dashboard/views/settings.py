@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from core.runtime.settings_report import SettingReport
 from workers.web.dashboard.page_routing import PageTable
 from workers.web.models import NoParameters, RequestModel
 from workers.web.routes import settings
-from workers.web.routes.settings import SettingAnswer
 from workers.web.routing import Call
 
 ROUTES = PageTable()
@@ -28,7 +28,7 @@ async def show_settings(call: Call, asked: SettingsPageRequest) -> dict[str, Any
     """Show all settings, or those that were set."""
     found = (await settings.list_settings(call, NoParameters())).settings
     chosen = [one for one in found if one.origin != "default"] if asked.changed else found
-    sections: dict[str, list[SettingAnswer]] = {}
+    sections: dict[str, list[SettingReport]] = {}
     for one in chosen:
         sections.setdefault(one.section or "Everything else", []).append(one)
     return {
