@@ -155,6 +155,11 @@ def test_guessed_from_what_is_shown() -> None:
         "<h1>Version of 2012-06-02</h1><p>Words.</p>",
         "<h1>Dates</h1><ul><li>2012-06-02</li><li>2013-06-02</li></ul>",
         '<h1>API</h1><p>Words since 2012.</p><img src="/uploads/2021/03/05/mill.png">',
+        "<h1>Concerts</h1>" + "".join(f"<div><b>{day}.05.2024</b> The Millers</div>" for day in range(10, 14)),
+        f"<h1>Water</h1>{STORY}<div>9 March 2026</div>",
+        f'<h1>Water</h1>{STORY}<div class="commentDate">9 March 2026</div>',
+        "<title>Guide for version 2 of 2012-06-02</title><h1>Guide</h1><p>Words.</p>",
+        "<h1>House</h1><div>Built 6 January 1925</div><div>6 January 1925</div>",
     ],
 )
 def test_examples_are_no_dates(body: str) -> None:
@@ -181,6 +186,15 @@ def test_examples_are_no_dates(body: str) -> None:
         "<h1>Water</h1><dl><dt>Published</dt><dd>2025-01-06</dd></dl>",
         '<h1>Water</h1><p class="byline">By Ada of the Mill Gazette, January 6, 2025</p>',
         "<h1>Water</h1><div><span>Ada Miller</span> <span>2025-01-06</span></div>",
+        "<h1>Water</h1><div>Published 6 January 2025</div>",
+        "<h1>Water</h1><div>Published: 06.01.2025</div><div>Updated: 07.01.2025</div>",
+        "<h1>Water</h1><span>am 6. Januar 2025</span>",
+        "<h1>Water</h1><p>Jueves, 6 de enero de 2025</p>",
+        "<h1>Water</h1><div>2025年1月6日 10:00</div>",
+        '<div class="date">Today is 9 March 2026</div><h1>Water</h1><div>6 January 2025</div>',
+        '<div class="date">9 March 2026</div><h1>Water</h1><p>Words.</p><div>Posted on 6 January 2025</div>',
+        "<h1>Water</h1><div>6 January 2025</div><h3>More</h3>" + "<div><i>9 March 2026</i></div>" * 2,
+        "<title>Water | The Mill | 06.01.2025</title><h1>Water</h1><p>Words.</p>",
     ],
 )
 def test_dates_that_are_shown(body: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from core.pages.day_in_line import MONTHS
+
 # A date beside one of these is what a function takes or a version had. A press release is dated all the same.
 _OF_EXAMPLE = re.compile(
     r"\b(?:defaults?|e\.\s?g\.|such as|for (?:example|instance)|examples?|samples?|versions?|since|apis?|new in"
@@ -23,26 +25,15 @@ _PUBLISHED_THEN_DATE = re.compile(
     r"(?:\w+\.?,? ){0,2}\d",
     re.IGNORECASE,
 )
-# Months and days of the week in full and as they are shortened. Not by their beginnings: `Settings` is no September.
-_NAMES_IN_DATES = (
-    "january february march april may june july august september october november december monday tuesday wednesday"
-    " thursday friday saturday sunday jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur"
-    " thurs fri sat sun januar jänner februar märz mai juni juli oktober dezember montag dienstag mittwoch"
-    " donnerstag freitag samstag sonnabend sonntag jän mär mrz okt dez mo di mi do fr sa so janvier février mars"
-    " avril juin juillet août septembre octobre novembre décembre lundi mardi mercredi jeudi vendredi samedi"
-    " dimanche janv févr fév avr juil aoû déc lun mer jeu ven sam dim enero febrero marzo abril mayo junio julio"
-    " agosto septiembre setiembre octubre noviembre diciembre lunes martes miércoles jueves viernes sábado domingo"
-    " ene abr ago dic mié mie jue vie sáb dom gennaio febbraio aprile maggio giugno luglio settembre ottobre"
-    " dicembre lunedì martedì mercoledì giovedì venerdì sabato domenica gen mag giu lug set ott gio sab janeiro"
-    " fevereiro março maio junho julho setembro outubro novembro dezembro segunda terça quarta quinta sexta feira"
-    " fev out seg ter qua qui sex januari februari maart mei augustus maandag dinsdag woensdag donderdag vrijdag"
-    " zaterdag zondag maa din woe don vrij zat zon stycznia lutego marca kwietnia maja czerwca lipca sierpnia"
-    " września października listopada grudnia styczeń luty marzec kwiecień maj czerwiec lipiec sierpień wrzesień"
-    " październik listopad grudzień sty lut kwi cze lip sie wrz paź lis gru poniedziałek wtorek środa czwartek"
-    " piątek sobota niedziela augusti marts desember mandag tisdag tirsdag onsdag torsdag fredag lördag lørdag"
-    " söndag søndag måndag des января февраля марта апреля мая июня июля августа сентября октября ноября декабря янв"
-    " фев мар апр май июн июл авг сен сент окт ноя нояб дек понедельник вторник среда четверг пятница суббота"
-    " воскресенье дня"
+# Days of the week in full and as they are shortened. Not by their beginnings: `Frida` is no Friday.
+_DAYS_OF_WEEK = (
+    "monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat sun montag"
+    " dienstag mittwoch donnerstag freitag samstag sonnabend sonntag mo di mi do fr sa so lundi mardi mercredi jeudi"
+    " vendredi samedi dimanche lun mer jeu ven sam dim lunes martes miércoles jueves viernes sábado domingo mié mie"
+    " jue vie sáb dom lunedì martedì mercoledì giovedì venerdì sabato domenica gio sab segunda terça quarta quinta"
+    " sexta feira seg ter qua qui sex maandag dinsdag woensdag donderdag vrijdag zaterdag zondag din woe don vrij zat"
+    " zon poniedziałek wtorek środa czwartek piątek sobota niedziela mandag tisdag tirsdag onsdag torsdag fredag lördag"
+    " lørdag söndag søndag måndag понедельник вторник среда четверг пятница суббота воскресенье дня"
 )
 _WORDS_AROUND_DATES = (
     "on at of the by st nd rd th am pm a p m t z h o clock utc gmt est edt cst cdt mst mdt pst pdt cet cest bst ist uhr"
@@ -51,7 +42,7 @@ _WORDS_AROUND_DATES = (
     " dated dateline veröffentlicht erstellt datum publié publiée publicado pubblicato fecha data opublikowano dodano"
     " gepubliceerd geplaatst опубликовано stand"
 )
-_OF_DATES = frozenset((*_NAMES_IN_DATES.split(), *_WORDS_AROUND_DATES.split()))
+_OF_DATES = frozenset((*MONTHS, *_DAYS_OF_WEEK.split(), *_WORDS_AROUND_DATES.split()))
 _WORD = re.compile(r"[^\W\d_]+")
 _LABEL = re.compile(r"([^\W\d_]+)\s*[:=]")
 # `Ada Miller, 5 March 2021`, `2021-03-05 | Ada Miller`, not `Python 2021-03-05`.

@@ -6,7 +6,7 @@ from core.errors import FailCode, FailDetail
 from core.models import Document, Failed
 from core.value_class import value_class
 
-EXTRACTOR_VERSION = "7"
+EXTRACTOR_VERSION = "8"
 """Raise it when the same bytes give another text: stored pages are then read again."""
 
 

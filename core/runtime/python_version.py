@@ -12,7 +12,7 @@ import signal
 import sys
 from typing import Any
 
-NEEDED = ["ada_url", "aiohttp", "brotli", "charset_normalizer", "feedparser", "htmldate", "lxml", "lxml_html_clean"]
+NEEDED = ["ada_url", "aiohttp", "brotli", "charset_normalizer", "feedparser", "lxml", "lxml_html_clean"]
 NEEDED += ["msgspec", "protego", "publicsuffixlist", "py3langid", "pydantic", "redis", "rq", "selectolax"]
 NEEDED += ["dotenv", "tqdm", "trafilatura"]
 """Every dependency of pyproject.toml by its module, without what only `up` needs."""
