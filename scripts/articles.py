@@ -66,7 +66,6 @@ async def _articles(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """The command line."""
     parser = command_line.parser("python -m scripts.articles", __doc__)
     parser.add_argument("--category", default="", metavar="C")
     parser.add_argument("--since", metavar="T", help="stored since: 30m, 2h, 3d, 2026-01-31, 2026-01-31T12:00Z")

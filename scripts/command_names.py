@@ -40,7 +40,6 @@ _COLUMNS = re.compile(rf"^({_REFERENCE.pattern})(.*?)( {{2,}})(?=\S)", re.MULTIL
 
 
 def module_of(name: str) -> str:
-    """Return the module of a command."""
     return f"scripts.{name.replace('-', '_')}"
 
 

@@ -55,7 +55,6 @@ class Report:
     """Keys that are still of another type; as long as there are, not all pages can be read for a comparison."""
 
     def counts(self, checked: int) -> dict[str, int]:
-        """Return what a run counts."""
         found = self.healed + self.left
         return {
             "checked": checked,
@@ -73,7 +72,6 @@ class Report:
             self.examples.append({"item": name, "invariant": invariant, "wrong": wrong})
 
     def as_json(self) -> dict[str, object]:
-        """For programs."""
         return {
             "findings": self.findings,
             "invariants": self.invariants,
@@ -200,7 +198,6 @@ def _end(report: Report, fix: bool) -> list[str]:
 
 
 def main() -> int:
-    """The command line."""
     parser = command_line.parser("python -m scripts.doctor", __doc__)
     parser.add_argument("--fix", action="store_true", help="set right what is wrong")
     parser.add_argument("--stores", action="store_true", help="compare vector stores of OpenAI too; asks OpenAI")

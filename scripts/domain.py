@@ -98,7 +98,6 @@ def _row(domain_id: str, source: SourceOverview, now: float) -> tuple[object, ..
 
 
 async def remove(domain_id: str, dry_run: bool, json: bool = False) -> int:
-    """Remove a domain with all its sources and items."""
     async with command_line.open_session() as (settings, keys, client):
         counts = await remove_domain(settings, client, keys, domain_id, dry_run=dry_run)
     lines = [f"{'Would remove' if dry_run else 'Removed'} {domain_id}: {removal_summary(counts)}"]
@@ -110,7 +109,6 @@ async def remove(domain_id: str, dry_run: bool, json: bool = False) -> int:
 
 
 async def pause(domain_id: str, json: bool = False) -> int:
-    """Pause everything of a domain."""
     sentence = (
         f"{domain_id} is paused. No run of it is open; `freshet domain resume {domain_id}` lets the next ones begin."
     )
@@ -118,8 +116,6 @@ async def pause(domain_id: str, json: bool = False) -> int:
 
 
 async def resume(domain_id: str, json: bool = False) -> int:
-    """Go on with everything of a domain."""
-
     def sentence(since: str) -> str:
         if since:
             return f"{domain_id} is no longer paused."
@@ -130,7 +126,6 @@ async def resume(domain_id: str, json: bool = False) -> int:
 
 
 async def cancel(domain_id: str, json: bool = False) -> int:
-    """Cancel the open runs of a domain."""
     return await _control(domain_id, RunControl.cancel_domain, lambda _: f"No run of {domain_id} is open.", json)
 
 
@@ -151,7 +146,6 @@ async def _control(
 
 
 def main() -> int:
-    """The command line."""
     parser = command_line.parser("python -m scripts.domain", __doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     adding = commands.add_parser("add", help="add a domain, or give it another configuration")

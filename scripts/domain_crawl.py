@@ -33,7 +33,6 @@ INTERRUPTED = 130
 
 
 def add_crawl_options(parser: argparse.ArgumentParser) -> None:
-    """Give a command the options of a crawl."""
     modes = [str(CrawlMode.INCREMENTAL), str(CrawlMode.FULL)]
     parser.add_argument("domain_id", metavar="id")
     parser.add_argument("--mode", choices=modes, default=modes[0])
@@ -107,8 +106,6 @@ async def cleanup(domain_id: str, *, dry_run: bool = False, json: bool = False) 
 
 @dataclass(slots=True)
 class _Work:
-    """One command."""
-
     context: Context
     domain_id: str
     mode: CrawlMode

@@ -42,7 +42,6 @@ def show_results(results: Sequence[CrawledSource], others: StepResult | None = N
 
 
 def _step_rows(sid: str, statistics: Mapping[str, Any]) -> list[tuple[object, ...]]:
-    """Return a row for each step that did something."""
     rows = []
     for step, done in _STEPS.items():
         counts = statistics.get(step)
@@ -54,7 +53,6 @@ def _step_rows(sid: str, statistics: Mapping[str, Any]) -> list[tuple[object, ..
 
 
 def result_json(one: CrawledSource) -> dict[str, object]:
-    """Return how the crawl of one source ended, for programs."""
     return {
         "source": one.sid,
         "run": one.run.id if one.run else "",

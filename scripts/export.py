@@ -18,7 +18,6 @@ from scripts import command_line
 
 
 async def export(wanted: ExportFilter) -> int:
-    """Print a line for each text."""
     async with command_line.open_session() as (_, keys, client):
         async for line in export_lines(client, keys, wanted):
             echo(line)
@@ -26,7 +25,6 @@ async def export(wanted: ExportFilter) -> int:
 
 
 def main() -> int:
-    """The command line."""
     parser = command_line.parser("python -m scripts.export", __doc__)
     parser.add_argument("--category", default="", metavar="C", help="articles of a category only")
     parser.add_argument("--domain", default="", metavar="D", help="pages and files of a domain only")

@@ -66,7 +66,6 @@ async def import_file(path: Path) -> int:
 
 
 async def export() -> int:
-    """Write OPML."""
     async with command_line.open_session() as (settings, keys, client):
         opml = await export_opml(Subscriptions(client, keys), FeedStore(client, keys, Ttls.of(settings)))
     sys.stdout.buffer.write(opml)
@@ -101,7 +100,6 @@ def _add_command(slug: str, feed: DiscoveredFeed) -> str:
 
 
 async def remove(url: str) -> int:
-    """Unsubscribe."""
     async with command_line.open_session() as (settings, keys, client):
         subscriptions = Subscriptions(client, keys)
         url = await subscriptions.require(url)
@@ -116,7 +114,6 @@ async def remove(url: str) -> int:
 
 
 def main() -> int:
-    """The command line."""
     parser = command_line.parser("python -m scripts.feeds", __doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("import").add_argument("file")

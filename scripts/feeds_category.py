@@ -11,7 +11,6 @@ from scripts.tables import counted, removal_summary
 
 
 async def rename(old: str, new: str, dry_run: bool) -> int:
-    """Rename a category, or merge it into one that exists."""
     async with command_line.open_session() as (settings, keys, client):
         changes = CategoryChanges(client, keys, Ttls.of(settings), dry_run=dry_run)
         await changes.rename(old, new)

@@ -57,7 +57,6 @@ def _verb(dry_run: bool) -> str:
 
 
 def main() -> int:
-    """The command line."""
     parser = command_line.parser("python -m scripts.forget", __doc__)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("word", nargs="?", metavar="URL|ID|PATH")

@@ -17,7 +17,6 @@ from workers.mcp.start import add_options, start
 
 
 def main() -> int:
-    """The command line."""
     parser = command_line.parser("python -m scripts.mcp", __doc__)
     add_options(parser)
     bind = parser.parse_args().http

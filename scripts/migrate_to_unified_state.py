@@ -29,7 +29,6 @@ HEAD = ("KNOWLEDGE BASE", "RESULT", "OLD FILES", "STATE", "OLD FILES LOAD IN", "
 async def migrate(
     kb_ids: Sequence[str] = (), *, back: bool = False, dry_run: bool = False, as_json: bool = False
 ) -> int:
-    """Migrate and print what became of each."""
     async with command_line.open_session() as (settings, keys, client):
         migration = StateMigration(settings, client, keys, dry_run=dry_run)
         names = list(dict.fromkeys(kb_ids)) or await migration.kb_ids(back=back)
@@ -63,7 +62,6 @@ def _complain(results: Sequence[MigratedState], *, is_named: bool) -> int:
 
 
 def main() -> int:
-    """The command line."""
     parser = command_line.parser("python -m scripts.migrate_to_unified_state", __doc__)
     parser.add_argument("kb_ids", nargs="*", metavar="KB", help="a knowledge base; without one, all")
     parser.add_argument("--back", action="store_true", help="write the three old files from the state")

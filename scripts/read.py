@@ -28,7 +28,6 @@ MOST_ALIASES = 5
 
 
 async def read(name: str, *, markdown: bool, as_json: bool) -> int:
-    """Print a text with what is known of it."""
     async with command_line.open_session() as (settings, keys, client):
         reader = StoredTextReader(client, keys)
         text = await reader.find(name, Path.cwd(), settings.tracking_param_prefixes)
@@ -68,7 +67,6 @@ def _time(timestamp: float | None, now: float) -> str:
 
 
 def main() -> int:
-    """The command line."""
     parser = command_line.parser("python -m scripts.read", __doc__)
     parser.add_argument("name", metavar="UID|URL|ID|PATH", help="an article, a page or a file, by any of its names")
     parser.add_argument("--markdown", action="store_true", help="with headings, lists, tables and code")

@@ -29,7 +29,6 @@ PROGRAMS = ("redis-cli", "valkey-cli")
 
 
 def main() -> int:
-    """The command line."""
     arguments = sys.argv[1:]
     try:
         settings = load()

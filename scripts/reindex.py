@@ -177,7 +177,6 @@ def _plan(before: str, spaces: Spaces, estimate: MigrationEstimate) -> str:
 
 
 def main() -> int:
-    """The command line."""
     parser = command_line.parser("python -m scripts.reindex", __doc__)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("name", nargs="?", metavar="ID|URL|PATH", help="an item, by any of its names")

@@ -69,7 +69,6 @@ def _row(run: Run, now: float) -> tuple[object, ...]:
 
 
 async def show(run_id: str, json: bool) -> int:
-    """Show everything about one run."""
     async with command_line.open_session() as (_, keys, client):
         run, store = await RunLookup(client, keys).find(run_id), RunStore(client, keys)
         failed = await store.all_failed_items(run, await connect.now(client))
@@ -111,21 +110,18 @@ def _live_line(run: Run) -> str:
 
 
 async def pause(run_id: str, json: bool) -> int:
-    """Pause a run."""
     if run_id in set(RunKind):
         return await _control_kind(RunKind(run_id), RunControl.pause_kind, "paused", json)
     return await _control(run_id, lambda control, run: control.pause(run.id), json)
 
 
 async def resume(run_id: str, json: bool) -> int:
-    """Go on with a run."""
     if run_id in set(RunKind):
         return await _control_kind(RunKind(run_id), RunControl.resume_kind, "no longer paused", json)
     return await _control(run_id, lambda control, run: control.resume(run.id), json)
 
 
 async def cancel(run_id: str, json: bool) -> int:
-    """Cancel a run."""
     return await _control(run_id, lambda control, run: control.cancel(run.id), json)
 
 
@@ -168,7 +164,6 @@ async def retry(run_id: str, code: str | None, since: str | None, json: bool) ->
 
 
 def main() -> int:
-    """The command line."""
     parser = command_line.parser("python -m scripts.runs", __doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     listing = commands.add_parser("list", help="the last runs")

@@ -128,7 +128,6 @@ async def _search(arguments: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """Read the command line and search."""
     parser = command_line.parser("python -m scripts.search", __doc__)
     parser.add_argument("query", help='words or a question; "quoted words" are wanted as they are')
     for name in ("category", "domain", "host", "language"):

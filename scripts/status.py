@@ -43,7 +43,6 @@ async def _status_of_kb(client: connect.Client, keys: Keys, kb_id: str, as_json:
 
 
 def main() -> int:
-    """The command line."""
     parser = command_line.parser("python -m scripts.status", __doc__)
     parser.add_argument("--kb", metavar="ID", help="of one knowledge base, which is a domain")
     parser.add_argument("--json", action="store_true", help="for programs")

@@ -15,7 +15,6 @@ MAX_FEEDS = 20
 
 
 def status_page(status: dict[str, Any]) -> str:
-    """Return all collected values as text."""
     now = status["now_ts"]
     sections = [
         _server_and_feeds(status["redis"], status["feeds"], now),

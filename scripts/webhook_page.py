@@ -11,7 +11,6 @@ HEAD = ("ID", "STATUS", "WAITING", "DEAD", "DELIVERED", "LAST", "URL", "TROUBLE"
 
 
 def webhook_row(told: Mapping[str, Any], now: float) -> tuple[object, ...]:
-    """Return one line of the list."""
     last = ago(told["delivered_ts"], now) if told["delivered_ts"] else "–"
     trouble = told["status_reason"] or told["last_error"]
     if not trouble and told["gaps"]:
@@ -21,7 +20,6 @@ def webhook_row(told: Mapping[str, Any], now: float) -> tuple[object, ...]:
 
 
 def webhook_page(told: Mapping[str, Any], now: float) -> str:
-    """Return all that is known of one webhook."""
     filters = {
         "type": told["types"],
         "category": told["categories"],

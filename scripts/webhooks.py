@@ -63,7 +63,6 @@ async def add(options: argparse.Namespace) -> int:
 
 
 async def rotate(options: argparse.Namespace) -> int:
-    """Give a webhook a new secret and print it."""
     async with command_line.open_session() as (_, keys, client):
         store = WebhookStore(client, keys)
         webhook = await store.rotate(options.id, await connect.now(client))
@@ -83,7 +82,6 @@ async def _print_with_secret(store: WebhookStore, webhook: Webhook, as_json: boo
 
 
 async def list_webhooks(options: argparse.Namespace) -> int:
-    """Show all webhooks."""
     async with command_line.open_session() as (_, keys, client):
         store, now = WebhookStore(client, keys), await connect.now(client)
         webhooks = await store.read_all()
@@ -94,17 +92,14 @@ async def list_webhooks(options: argparse.Namespace) -> int:
 
 
 async def show(options: argparse.Namespace) -> int:
-    """Show one webhook."""
     return await _act(options, lambda store, name, _: store.require(name))
 
 
 async def pause(options: argparse.Namespace) -> int:
-    """Pause a webhook."""
     return await _act(options, lambda store, name, _: store.pause(name))
 
 
 async def resume(options: argparse.Namespace) -> int:
-    """Send again."""
     return await _act(options, lambda store, name, _: store.resume(name))
 
 
@@ -119,7 +114,6 @@ async def skip(options: argparse.Namespace) -> int:
 
 
 async def remove(options: argparse.Namespace) -> int:
-    """Remove a webhook."""
     async with command_line.open_session() as (_, keys, client):
         webhook = await WebhookStore(client, keys).remove(options.id)
     told = {"id": webhook.id, "url": redact(webhook.url)}
@@ -176,7 +170,6 @@ async def replay(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """The command line."""
     parser = command_line.parser("python -m scripts.webhooks", __doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     adding = commands.add_parser("add", help="send events to a URL")

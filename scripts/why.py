@@ -68,7 +68,6 @@ def _station_lines(station: Station, width: int) -> Iterator[str]:
 
 
 def main() -> int:
-    """The command line."""
     parser = command_line.parser("python -m scripts.why", __doc__)
     parser.add_argument("name", metavar="URL|PATH|ID|UID")
     parser.add_argument("--json", action="store_true", help="for programs")

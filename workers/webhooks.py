@@ -49,7 +49,6 @@ async def _until_unavailable(work: Coroutine[object, object, None], settings: Se
 
 
 def main() -> int:
-    """The command line."""
     parser = argparse.ArgumentParser(prog="python -m workers.webhooks", description=__doc__.splitlines()[0])
     parser.add_argument("--once", action="store_true", help="deliver what can be delivered now, then end")
     once = parser.parse_args().once

@@ -67,7 +67,6 @@ class CleanedAddress:
 
     @property
     def item_id(self) -> str:
-        """The id that an item of this URL has."""
         return ids.item_id("url", self.normal) if self.normal else ""
 
 

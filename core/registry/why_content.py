@@ -68,7 +68,6 @@ class ContentFacts:
 
 
 def content_stations(facts: ContentFacts, now: float) -> Sequence[Station]:
-    """Return the four stations, in order."""
     return identity_station(facts), text_station(facts, now), index_station(facts, now), search_station(facts)
 
 

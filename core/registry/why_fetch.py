@@ -64,7 +64,6 @@ class FetchFacts:
 
 
 def fetch_stations(facts: FetchFacts, now: float) -> Sequence[Station]:
-    """Return the five stations, in order."""
     if not facts.is_web:
         guard = robots = gate = "It is a file; no request is needed."
         skipped = StationState.NOT_APPLICABLE

@@ -13,8 +13,6 @@ from core.value_class import value_class
 
 @value_class
 class ListingFeed:
-    """A feed that names the URL."""
-
     url: str
     categories: tuple[str, ...] = ()
     is_in_last_body: bool = True
@@ -23,8 +21,6 @@ class ListingFeed:
 
 @value_class
 class CategoryLink:
-    """A link set that holds the URL."""
-
     category: str
     seen_ts: float = 0.0
     """0: someone added it by hand, and no run has noticed yet."""
@@ -60,7 +56,6 @@ class SourceListing:
 
     @property
     def has_it(self) -> bool:
-        """Whether it lists the item."""
         return self.depth is not None
 
     @property
@@ -74,8 +69,6 @@ class SourceListing:
 
 @value_class
 class LinkingPage:
-    """A page whose links name the URL."""
-
     url: str
     sid: str
     depth: int

@@ -108,7 +108,6 @@ class NearMiss:
     uid: str = ""
 
     def to_json(self) -> dict[str, object]:
-        """Return it as JSON."""
         return {"url": shown(self.url), "difference": self.difference, "item_id": self.item_id, "uid": self.uid}
 
 

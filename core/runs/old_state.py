@@ -20,8 +20,6 @@ JsonObject = Mapping[str, Any]
 
 
 class OldFile(StrEnum):
-    """One of the three."""
-
     JOB = "job"
     CRAWL = "crawl_checkpoint"
     INDEX = "index_checkpoint"

@@ -96,8 +96,6 @@ ProgressCallback = Callable[[RunPhase, int, str, Mapping[str, float]], None]
 
 @value_class
 class Run:
-    """A run as it is stored."""
-
     id: str
     """`jb_` and digits and letters that sort by time; the same in Redis, in scripts and in the API."""
     kind: RunKind
@@ -161,12 +159,10 @@ class FailedItem:
 
 
 def source_scope(sid: str) -> str:
-    """Return the scope of work on a source."""
     return f"source:{sid}"
 
 
 def domain_scope(domain_id: str) -> str:
-    """Return the scope of work on a whole domain."""
     return f"domain:{domain_id}"
 
 

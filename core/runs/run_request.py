@@ -47,7 +47,6 @@ class BlockedScopes:
     open_runs: Mapping[str, str]
 
     def is_paused(self, sid: str, kind: RunKind) -> bool:
-        """Return whether a source is paused, or its domain, or all runs of this kind."""
         return not self.paused.isdisjoint({source_scope(sid), domain_scope(domain_of_source(sid)), str(kind)})
 
     def paused_reindexes(self, sid: str) -> list[str]:

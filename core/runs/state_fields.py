@@ -16,7 +16,6 @@ def field(section: str, name: str) -> str:
 
 
 def to_fields(state: KbState) -> dict[str, str]:
-    """Return the state as fields of its hash."""
     fields = {"kb_id": state.kb_id, "version": str(state.version), "updated_at": state.updated_at or ""}
     for section in SECTIONS:
         values = getattr(state, section)
@@ -25,12 +24,10 @@ def to_fields(state: KbState) -> dict[str, str]:
 
 
 def section_fields(section: str, values: Mapping[str, object]) -> dict[str, str]:
-    """Return values of a section as fields of the hash."""
     return {field(section, name): stored(value) for name, value in values.items()}
 
 
 def stored(value: object) -> str:
-    """Return a value as the hash has it."""
     match value:
         case None:
             return ""

@@ -50,7 +50,6 @@ class ApiRequest:
         return {name: value for name, value in self.values.items() if value not in ("", None) and value is not False}
 
     def url(self, base: str) -> str:
-        """Return the whole URL."""
         query = {name: "true" if value is True else value for name, value in self.given.items()}
         words = f"?{urlencode(query)}" if self.method == "GET" and query else ""
         return f"{base.rstrip('/')}{quote(self.path)}{words}"

@@ -62,14 +62,11 @@ def unreachable(sentence: str) -> HealthReport:
 
 @value_class
 class Needs:
-    """Whose work there is at all."""
-
     feeds: bool = False
     webhooks: bool = False
 
 
 def judge(backlog: Backlog, queues: QueueState, beats: Mapping[str, float], needs: Needs, now: float) -> HealthReport:
-    """Return the report of a store that answers."""
     processes = {name: now - beats.get(name, 0.0) < ALIVE_SECONDS for name in (INGESTOR, TIMER, WEBHOOKS)}
     problems = list(_problems(backlog, queues, processes, needs))
     lag = max(backlog.lag_seconds, backlog.feed_lag_seconds)

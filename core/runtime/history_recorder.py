@@ -25,7 +25,6 @@ EARLY_SECONDS = 1.0
 
 
 def history_values(metrics: MetricValues) -> dict[str, float]:
-    """Return the values of an entry of the history."""
     ages, waiting, backlog = metrics.freshness.age_seconds, metrics.queues.waiting, metrics.backlog
     return {
         **({"p50": ages[0.5], "p95": ages[0.95]} if ages else {}),

@@ -27,8 +27,6 @@ def exposition(values: MetricValues) -> bytes:
 
 
 class StoreCollector(Collector):
-    """Yields the metrics of one scrape."""
-
     def __init__(self, values: MetricValues) -> None:
         self._values = values
 
@@ -37,7 +35,6 @@ class StoreCollector(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every family."""
         yield _labelled("freshet_build_info", "The version that answers; always 1.", "version", {VERSION: 1})
         yield from self._store()
         yield from self._backlog()

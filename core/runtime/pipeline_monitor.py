@@ -77,7 +77,6 @@ class PipelineMonitor:
         self._asked_at = -DANGER_SECONDS
 
     async def read(self) -> PipelineState:
-        """Return everything that the overview shows."""
         metrics = await self._monitor.metrics()
         now, backlog = metrics.now_ts, metrics.backlog
         webhooks = metrics.webhooks

@@ -24,8 +24,6 @@ BUSY_SECONDS = 120.0
 
 @value_class
 class QueueState:
-    """The queues at one moment."""
-
     waiting: Mapping[str, int] = field(default_factory=dict)
     """Jobs by queue."""
     workers: Mapping[str, int] = field(default_factory=dict)

@@ -47,8 +47,6 @@ class SettingReport:
 
 @value_class
 class SettingText:
-    """What the documentation says about a setting."""
-
     section: str = ""
     text: str = ""
 

@@ -86,7 +86,6 @@ class StoreMonitor:
     # ── metrics ──
 
     async def metrics(self) -> MetricValues:
-        """Return what a scrape shows."""
         now, keys = await self._now(), self._keys
         backlog = await self._backlog.read(now)
         newest = ("XREVRANGE", keys.events, "+", "-", "COUNT", 1)

@@ -35,7 +35,6 @@ MAX_RUNS = 5
 
 
 async def collect_status(settings: Settings, client: connect.Client, keys: Keys) -> dict[str, Any]:
-    """Return everything the status shows."""
     now = await connect.now(client)
     subscriptions = Subscriptions(client, keys)
     feeds = FeedStore(client, keys, Ttls.of(settings))

@@ -15,7 +15,6 @@ from workers.mcp.start import add_options, start
 
 
 def main() -> int:
-    """The command line."""
     parser = argparse.ArgumentParser(
         prog="python -m workers.mcp", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

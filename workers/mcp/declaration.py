@@ -35,7 +35,6 @@ class ToolDeclaration(Generic[R, A]):
     """Whether it reaches beyond this store, e.g. to web servers."""
 
     def listed(self) -> types.Tool:
-        """Return what clients are shown."""
         return types.Tool(
             name=self.name,
             title=self.title,

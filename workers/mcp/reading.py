@@ -18,7 +18,6 @@ from workers.web.routing import StoreCall
 
 
 async def read_text(call: StoreCall, asked: ReadTextRequest) -> TextPart:
-    """Return a page with a part of its text."""
     reader = StoredTextReader(call.client, call.keys)
     found = await reader.find(asked.name.strip(), Path("/"), call.settings.tracking_param_prefixes)
     if found is None:

@@ -12,7 +12,6 @@ DEFAULT_BIND = "127.0.0.1:8090"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Give a parser the options of the server."""
     text = f"serve over HTTP instead; without an address on {DEFAULT_BIND}"
     parser.add_argument("--http", nargs="?", const=DEFAULT_BIND, metavar="HOST:PORT", help=text)
 

@@ -55,7 +55,6 @@ def _result(place: int, one: SearchResultAnswer, now: float) -> str:
 
 
 def of_text(answer: TextPart, now: float) -> str:
-    """A page with its text, and how to read on."""
     facts = {
         "id": " · ".join(filter(None, (answer.id, answer.uid))),
         "author": _line(answer.author),
@@ -72,7 +71,6 @@ def of_text(answer: TextPart, now: float) -> str:
 
 
 def of_articles(answer: ArticlesAnswer, now: float) -> str:
-    """Headlines."""
     entries = [
         f"{_line(one.title or one.url)}\n   {one.url}\n   uid {one.uid} · {one.category} · stored "
         f"{ago(one.fetched_ts, now)}\n   {proof(one.verified_ts, one.verified_by, now)}"
@@ -84,7 +82,6 @@ def of_articles(answer: ArticlesAnswer, now: float) -> str:
 
 
 def of_trail(answer: ExplainedUrl, now: float) -> str:
-    """The verdict, then the stations."""
     stations = [
         f"- {one.name}: {one.state}. {one.sentence}" + (f" → {one.advice}" if one.advice else "")
         for one in answer.stations
@@ -95,7 +92,6 @@ def of_trail(answer: ExplainedUrl, now: float) -> str:
 
 
 def of_added_url(answer: AddedUrl, now: float) -> str:
-    """What becomes of a URL."""
     known = "It was known already." if answer.is_known else "It is new."
     return f"{answer.url}\n{known} {answer.next_step}\nid {answer.id} · uid {answer.uid} · source {answer.source}"
 
@@ -135,7 +131,6 @@ def _feed(feed: FeedSummary, now: float) -> str:
 
 
 def of_runs(answer: RunsAnswer, now: float) -> str:
-    """Runs, then the log and what failed."""
     runs = [of_run(run, now) for run in answer.runs] or ["There are no such runs."]
     log = ["log:", *answer.log] if answer.log else []
     failed = [f"- {one.url}: {one.code} {one.text}" for one in answer.failed]
@@ -144,7 +139,6 @@ def of_runs(answer: RunsAnswer, now: float) -> str:
 
 
 def of_run(run: Job, now: float) -> str:
-    """One run."""
     what = " ".join(filter(None, (run.kind, run.source or run.domain)))
     counts = ", ".join(f"{count} {name}" for name, count in run.counts.items() if count)
     why = " · ".join(filter(None, (run.message, run.error, run.problem)))

@@ -15,7 +15,6 @@ from core.settings import load
 
 
 def main() -> int:
-    """The command line."""
     argparse.ArgumentParser(prog="python -m workers.web", description=__doc__.splitlines()[0]).parse_args()
     try:
         from workers.web.app import serve

@@ -33,7 +33,6 @@ def require_safe_bind(settings: Settings, host: str, place: str) -> None:
 
 
 def warn_of_weak_token(settings: Settings) -> None:
-    """Log a warning if the token can be guessed."""
     if settings.api_token and 0 < len(settings.api_token.get_secret_value()) < SHORT_TOKEN:
         log.warning("🚨 API_TOKEN is short. `openssl rand -hex 32` makes a good one.")
 

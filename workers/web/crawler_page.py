@@ -10,7 +10,6 @@ from workers.web.page import page
 
 
 def crawl_page(answer: CrawlerAnswer) -> str:
-    """Return the page."""
     parts = [f"<p>{escape(answer.message)}</p>"]
     if answer.items is not None:
         parts.append(f"<p>Items: {answer.items:,}</p>")

@@ -10,7 +10,6 @@ from workers.web.page import page
 
 
 def docs_page(document: Schema) -> str:
-    """Return the page for an OpenAPI document."""
     parts = [f"<p>{escape(document['info']['description'])} <a href='/openapi.json'>OpenAPI 3.1</a></p>"]
     for tag in (one["name"] for one in document["tags"]):
         parts.append(f"<h2>{escape(tag)}</h2>")
@@ -42,7 +41,6 @@ def _row(name: str, place: str, parameter: dict[str, Any]) -> str:
 
 
 def _type(schema: Schema) -> str:
-    """Return a schema in a few words."""
     if "enum" in schema:
         words = " | ".join(map(str, schema["enum"]))
     elif "anyOf" in schema:

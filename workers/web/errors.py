@@ -67,7 +67,6 @@ def as_conflict() -> Iterator[None]:
 
 
 def response(error: ApiError) -> web.Response:
-    """Return the answer for an error."""
     body = ErrorAnswer(error=error.detail).model_dump_json().encode()
     return web.Response(status=error.status, body=body, content_type="application/json", headers=error.headers)
 

@@ -102,7 +102,6 @@ class EventFeed:
 
     @property
     def count_clients(self) -> int:
-        """Return how many clients there are."""
         return len(self._subscriptions)
 
     @property
@@ -121,7 +120,6 @@ class EventFeed:
             await cancel_and_wait(task)
 
     def close(self) -> None:
-        """Let all clients go."""
         self.is_closed = True
         for one in self._subscriptions:
             one.close()

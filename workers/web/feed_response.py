@@ -33,7 +33,6 @@ def self_url(request: web.Request) -> str:
 
 
 async def feed_response(request: web.Request, feed: PublishedFeed, feed_format: FeedFormat) -> web.Response:
-    """Return the feed, or 304."""
     body = await asyncio.to_thread(write_feed, feed, feed_format)
     etag = hashlib.sha256(body).hexdigest()[:ETAG_CHARS]
     updated = datetime.fromtimestamp(int(feed.updated_ts), UTC) if feed.updated_ts > 0 else None

@@ -42,7 +42,6 @@ class Job(AnswerModel):
 
     @classmethod
     def of(cls, run: Run) -> Self:
-        """Return a run as the API shows it."""
         return cls.model_validate(run_json(run))
 
 

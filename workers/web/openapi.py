@@ -18,7 +18,6 @@ Schema = dict[str, Any]
 
 
 def document(routes: Routes) -> Schema:
-    """Return the OpenAPI document of a route table."""
     schemas = _Schemas(routes)
     paths: Schema = {}
     for route in routes:
@@ -65,7 +64,6 @@ class _Schemas:
         self._refs = {key: json.loads(json.dumps(ref).replace(old, new)) for key, ref in self._refs.items()}
 
     def ref(self, model: type) -> Schema:
-        """Return a reference to the schema of an answer."""
         return dict(self._refs[model, "serialization"])
 
     def request(self, model: type[BaseModel]) -> Schema:

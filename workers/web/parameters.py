@@ -118,5 +118,4 @@ def problem_sentences(problems: Iterable[ErrorDetails]) -> Iterable[str]:
 
 
 def field_names(model: type[BaseModel]) -> list[str]:
-    """Return the names of the fields as a request writes them."""
     return [field.alias or name for name, field in model.model_fields.items()]

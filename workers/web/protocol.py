@@ -47,7 +47,6 @@ class ApiSite(web.TCPSite):
     """A listening port whose connections are `ApiProtocol`s."""
 
     async def start(self) -> None:
-        """Open the port."""
         loop, server = asyncio.get_running_loop(), self._runner.server
         assert server is not None
 

@@ -49,22 +49,18 @@ class StoreCall:
 
     @property
     def context(self) -> Context:
-        """Return what the workers of this process share."""
         return self.services.context
 
     @property
     def settings(self) -> Settings:
-        """Return the settings of this deployment."""
         return self.services.settings
 
     @property
     def client(self) -> connect.Client:
-        """Return the client of the store."""
         return self.services.client
 
     @property
     def keys(self) -> Keys:
-        """Return the names of the store's keys."""
         return self.services.keys
 
     async def now(self) -> float:
@@ -128,12 +124,10 @@ class Route(Generic[R]):
 
     @property
     def path_fields(self) -> tuple[str, ...]:
-        """Return the names in braces."""
         return tuple(re.findall(r"\{(\w+)\}", self.path))
 
     @property
     def takes_body(self) -> bool:
-        """Whether it reads a body."""
         return self.fields_in == "body" or self.body_type != JSON
 
     @property
@@ -184,7 +178,6 @@ ROUTES: web.AppKey[Routes] = web.AppKey("routes")
 
 
 def add_routes(app: web.Application, routes: Routes) -> None:
-    """Give the application every route of a table."""
     for route in routes:
         if route.method == "GET":
             app.router.add_get(route.path, _bound(route))

@@ -45,8 +45,6 @@ class AccessGuard:
 
     @property
     def middleware(self) -> Middleware:
-        """Return the check as a middleware of aiohttp."""
-
         @web.middleware
         async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
             path = _path_of(request)

@@ -162,7 +162,6 @@ class Doctor:
     # ── confirming and repairing ──
 
     async def recheck(self, findings: Sequence[Finding]) -> list[Finding]:
-        """Return those of the findings that are still there."""
         still: set[Finding] = set()
         for group in self._groups:
             own = [one for one in findings if one.problem in group.problems]

@@ -81,7 +81,6 @@ class FieldChecks:
         self._sources = SourceStore(client, keys)
 
     async def check(self, names: Sequence[str]) -> list[Finding]:
-        """Check the fields of these keys."""
         known = ((name, self._families.of(name)) for name in names)
         by_family: dict[str, dict[str, None]] = {}
         for name, known_family in known:
@@ -102,7 +101,6 @@ class FieldChecks:
         return cast(list[list[Any] | None], replies)
 
     async def recheck(self, findings: Sequence[Finding]) -> list[Finding]:
-        """Return those of the findings that are still there."""
         return [one for one in await self.check([one.name for one in findings]) if one in findings]
 
     async def repair(self, findings: Sequence[Finding], now: float) -> None:

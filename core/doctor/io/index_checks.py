@@ -113,7 +113,6 @@ class IndexChecks:
         return list(dict.fromkeys(await names))
 
     async def recheck(self, findings: Sequence[Finding]) -> list[Finding]:
-        """Return those of the findings that are still there."""
         still: set[Finding] = set()
         for problem, place in {(finding.problem, finding.place) for finding in findings}:
             names = [one.name for one in findings if (one.problem, one.place) == (problem, place)]

@@ -96,11 +96,9 @@ class LuaChecks:
         ]
 
     async def recheck(self, findings: Sequence[Finding]) -> list[Finding]:
-        """Return those of the findings that are still there."""
         return await self._run_again(findings, await connect.now(self._client))
 
     async def repair(self, findings: Sequence[Finding], now: float) -> None:
-        """Repair those that are still there."""
         await self._run_again(findings, now, fix=True)
 
     async def _run_again(self, findings: Sequence[Finding], now: float, *, fix: bool = False) -> list[Finding]:

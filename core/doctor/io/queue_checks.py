@@ -96,11 +96,9 @@ class QueueChecks:
         return [finding for name in QueueName for finding in self._run(name, ())]
 
     async def recheck(self, findings: Sequence[Finding]) -> list[Finding]:
-        """Return those of the findings that are still there."""
         return [one for one in await self.check() if one in findings]
 
     async def repair(self, findings: Sequence[Finding], now: float) -> None:
-        """Repair what is still there."""
         await asyncio.to_thread(self._repair, findings)
 
     def _repair(self, findings: Sequence[Finding]) -> None:
@@ -113,7 +111,6 @@ class QueueChecks:
                 self._run(name, jobs)
 
     def _run(self, name: QueueName, jobs: Sequence[str]) -> list[Finding]:
-        """Check a queue, or repair these of its jobs."""
         with closing(connect.open_queue(self._settings)) as client:
             queue = Queue(rq_queue_name(self._settings, name), connection=client, serializer=JSONSerializer)
             places = (queue.scheduled_job_registry, queue.deferred_job_registry, queue.failed_job_registry)

@@ -50,7 +50,6 @@ class RecordRecovery:
         return findings_of(Problem.RECORD_MISSING, missing)
 
     async def recheck(self, findings: Sequence[Finding]) -> list[Finding]:
-        """Return those of the findings that are still there."""
         return await self.check([one.name for one in findings])
 
     async def repair(self, findings: Sequence[Finding], now: float) -> None:

@@ -55,8 +55,6 @@ class LinkFacts:
 
 @value_class
 class RecordFacts:
-    """A registry record, raw and as an item."""
-
     record: Mapping[str, str] = field(default_factory=dict)
     item: Item | None = None
     has_document: bool = False

@@ -21,8 +21,6 @@ from core.urls.normalise import origin_of, split_url
 
 
 class FetchReader:
-    """Reads for one URL."""
-
     def __init__(self, client: Client, keys: Keys, settings: Settings, now: float) -> None:
         self._client = client
         self._keys = keys

@@ -32,8 +32,6 @@ _SOURCE = ("config", "notes", "root_id", "full", "held", "last_listed_ts", "next
 
 
 class ListingReader:
-    """Reads for one URL."""
-
     def __init__(self, client: Client, keys: Keys, settings: Settings, now: float) -> None:
         self._client = client
         self._keys = keys
@@ -65,7 +63,6 @@ class ListingReader:
         return feeds
 
     async def links(self, spellings: Sequence[str]) -> list[CategoryLink]:
-        """Return the link sets that hold it."""
         categories = await Subscriptions(self._client, self._keys).categories() if spellings else []
         links: list[CategoryLink] = []
         for start in range(0, len(categories), AT_ONCE):
@@ -193,7 +190,6 @@ class ListingReader:
         return [name for name, is_member in zip(categories, replies, strict=True) if is_member]
 
     async def is_feed_known(self, url: str) -> bool:
-        """Return whether there is a state of a feed of this URL."""
         return bool(await self._client.exists(self._keys.feed(ids.feed_id(url))))
 
 

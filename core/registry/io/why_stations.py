@@ -47,8 +47,6 @@ class KnownUrl:
 
 
 class StationReader:
-    """Reads for one name."""
-
     def __init__(self, client: Client, keys: Keys, settings: Settings, now: float) -> None:
         self._client = client
         self._keys = keys

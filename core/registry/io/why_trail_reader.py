@@ -60,7 +60,6 @@ class TrailReader:
         self._reader = StationReader(client, keys, settings, now)
 
     async def explain(self, name: str) -> Trail:
-        """Return the trail of a name of any kind."""
         name = _encodable(name.strip())
         shown = redact(name[:MOST_CHARS])
         if len(name) > MOST_CHARS:

@@ -25,8 +25,6 @@ ASIDE = ".corrupt"
 
 @dataclass(slots=True)
 class OldStateFiles:
-    """What was read of the files of one knowledge base."""
-
     values: dict[OldFile, Mapping[str, Any]] = field(default_factory=dict)
     """The contents of the files that are there and not empty."""
     notes: list[str] = field(default_factory=list)
@@ -48,7 +46,6 @@ def paths(storage: Path, kb_id: str) -> dict[OldFile, Path]:
 
 
 def kb_ids(storage: Path) -> list[str]:
-    """Return the knowledge bases that have an old file."""
     jobs = {path.name.removesuffix(ENDING) for path in (storage / JOBS).glob(f"*{ENDING}")}
     checkpoints = [(storage / FOLDER).glob(f"*/{name}{ENDING}") for name in (OldFile.CRAWL, OldFile.INDEX)]
     folders = {path.parent.name for found in checkpoints for path in found}
@@ -56,7 +53,6 @@ def kb_ids(storage: Path) -> list[str]:
 
 
 def read(storage: Path, kb_id: str) -> OldStateFiles:
-    """Read the files of one knowledge base."""
     files, digest, began = OldStateFiles(), hashlib.sha256(), time.perf_counter()
     for name, path in paths(storage, kb_id).items():
         try:

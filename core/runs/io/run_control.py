@@ -31,8 +31,6 @@ _HAS_MORE_LEFT = frozenset({RunStatus.CANCELLED, RunStatus.FAILED})
 
 @value_class
 class RetryResult:
-    """What a retry made due."""
-
     run: Run
     items: int
 

@@ -40,15 +40,12 @@ class RunFilter:
     status: RunStatus | None = None
 
     def passes(self, run: Run) -> bool:
-        """Return whether the run is one of them."""
         is_kind = self.kind in (None, run.kind)
         return is_kind and self.domain in (None, run.domain) and self.status in (None, run.status)
 
 
 @value_class
 class RunPage:
-    """Some runs, newest first."""
-
     runs: tuple[Run, ...]
     has_more: bool
 
@@ -73,8 +70,6 @@ class FailureGroups:
 
 
 class RunList:
-    """Reads runs for people."""
-
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys

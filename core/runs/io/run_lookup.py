@@ -15,8 +15,6 @@ LAST = "last"
 
 
 class RunLookup:
-    """Reads runs for people."""
-
     def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys

@@ -56,7 +56,6 @@ class RunSteps:
             await self.checked(child.id)
 
     async def open_runs(self) -> list[Run]:
-        """Return all runs that have not ended."""
         now = await connect.now(self._client)
         found = [await self.store.read(run_id, now) for run_id in (await self.store.open_ids()).values()]
         return [run for run in found if run and run.is_open]
@@ -64,7 +63,6 @@ class RunSteps:
     # ── change ──
 
     async def step(self, what: str, run: Run) -> RunReply:
-        """Take one step of a run."""
         return await self.store.step(what, run, await connect.now(self._client))
 
     async def clear_paused(self, *scopes: str) -> int:
@@ -124,7 +122,6 @@ class RunSteps:
         return count
 
     def reindex_items(self) -> ReindexRunItems:
-        """Return what knows the items that reindexes have left."""
         return ReindexRunItems(self._client, self._keys, Leases(self._client, self._keys))
 
     async def send_job(self, run_id: str, failed: Sequence[FailedItem] = ()) -> None:

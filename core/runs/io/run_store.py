@@ -141,7 +141,6 @@ class RunStore:
         await self._client.eval(run_scripts.COUNT_JOBS, len(keys), *keys, str(jobs), str(DONE_MILLISECONDS))
 
     async def open_ids(self) -> dict[str, str]:
-        """Return the ids of all open runs by their scope."""
         return cast(dict[str, str], await self._client.hgetall(self._keys.runs_open))
 
     # ── steps ──
@@ -206,7 +205,6 @@ class RunStore:
         return any(paused) or not stops.isdisjoint(own) or not {"cancel", "cancelling"}.isdisjoint(parent)
 
     def _left(self, run: Run) -> str:
-        """Return the key of what a run has left to do."""
         return self._keys.run_items(run.id) if run.kind in WITH_ITEMS else self._keys.due(run.source)
 
     async def finish(self, run: Run, status: RunStatus, now: float, fields: Mapping[str, str] | None = None) -> None:
@@ -214,7 +212,6 @@ class RunStore:
         await self.step("finish", run, now, status=str(status), fields=fields)
 
     async def update(self, run_id: str, fields: Mapping[str, str]) -> None:
-        """Set fields of a run."""
         await self._client.hset(self._keys.run(run_id), mapping=HashFields(fields))
 
     async def check_open(self, now: float) -> list[Run]:

@@ -85,7 +85,6 @@ class RunWorker:
         return await self._step("leave", status=str(status or ""))
 
     async def finish(self, status: RunStatus, fields: Mapping[str, str] | None = None) -> None:
-        """End the run."""
         await self._step("finish", status=str(status), fields=fields)
 
     @contextlib.asynccontextmanager

@@ -18,8 +18,6 @@ FRESH_SECONDS = 15.0
 
 @value_class
 class WorkerEntry:
-    """A worker as it is stored with its run."""
-
     token: str
     beat_ts: float
     in_flight: int
@@ -46,7 +44,6 @@ class RunWorkerStore:
         return [_worker_entry(token, field_parsing.mapping(text)) for token, text in stored.items()]
 
     async def count_others(self, run_id: str, token: str, now: float) -> int:
-        """Return how many others work on a run."""
         workers = await self.of(run_id)
         others = [one for one in workers if one.token != token and not one.is_waiting and not one.is_dead]
         return sum(now - one.beat_ts <= SILENT_SECONDS for one in others)
@@ -62,7 +59,6 @@ class RunWorkerStore:
         return [one for one in await self.of(run_id) if one.is_dead]
 
     async def drop(self, run_id: str, token: str) -> None:
-        """Forget a worker that is dead."""
         await self._client.hdel(self._keys.run_workers(run_id), token)
 
 

@@ -70,7 +70,6 @@ class StateSaver:
             await self.save_crawl(run.domain, now, ended=run.id if is_end else "")
 
     async def save_index(self, kb_id: str, now: float) -> None:
-        """Save after documents were indexed."""
         was_indexing = await self._states.settle(kb_id, now)
         state = await self._save(kb_id, now)
         if state:
@@ -79,7 +78,6 @@ class StateSaver:
             logging.getLogger("embed").log(self._level(f"index {kb_id}", str(now) if has_ended else ""), line)
 
     async def log_resumed(self, kb_id: str, now: float) -> None:
-        """Log from where a run goes on."""
         state = await self._save(kb_id, now)
         if state:
             crawl, line = state.crawl, "Resuming from state: ID=%d, crawled=%d, queued=%d"

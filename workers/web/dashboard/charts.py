@@ -42,7 +42,6 @@ class Chart:
 
     @cached_property
     def json(self) -> str:
-        """What dashboard.js draws."""
         lines = [{"label": one.label, "values": [_rounded(value) for value in one.values]} for one in self.series]
         step = self.times[1] - self.times[0] if len(self.times) > 1 else 0
         drawn = {"first": int(self.times[0]), "step": int(step), "series": lines, "unit": self.unit}

@@ -38,7 +38,6 @@ class Flow:
 
 
 def flow_of(state: PipelineState) -> Flow:
-    """Return the picture at this moment."""
     grown = metric_history.increase(state.history.entries, state.now)
     return Flow(tuple(_stations(state, grown)), _period(grown.seconds))
 
@@ -63,7 +62,6 @@ def _stations(state: PipelineState, grown: Increase) -> Iterator[FlowStation]:
 
 
 def _first(*counted: Counted) -> str:
-    """Return the first of the notes that has something to say."""
     return next((f"{count:,} {word}" for count, word in counted if count), "")
 
 

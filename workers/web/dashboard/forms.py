@@ -25,7 +25,6 @@ def browser_name(request: web.Request) -> str:
 
 
 def form_token(request: web.Request, browser: str) -> str:
-    """Return the token that a form for this browser carries."""
     return request.app[SIGNER].signature("form", browser)
 
 

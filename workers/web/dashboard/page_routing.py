@@ -38,8 +38,6 @@ Again = Callable[[Call, Any, ApiError], web.StreamResponse]
 
 
 class PageTable(RouteTable):
-    """The pages and forms of one module."""
-
     def __init__(self) -> None:
         super().__init__("pages")
 

@@ -54,7 +54,6 @@ FILTERS = ["number", "duration", "relative", "iso", "day", "percent", "safe_url"
 
 @cache
 def environment() -> Environment:
-    """Return the environment of all templates."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -78,7 +77,6 @@ def static_url(name: str) -> str:
 def render(
     request: web.Request, template: str, values: Mapping[str, Any], *, title: str, status: int = 200
 ) -> web.Response:
-    """Return a page."""
     notice, browser = session.Notice.read(request), forms.browser_name(request)
     frame = {
         "title": title,

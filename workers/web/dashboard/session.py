@@ -51,13 +51,11 @@ def has_login(request: web.Request) -> bool:
 
 
 def write_login(request: web.Request, response: web.StreamResponse) -> None:
-    """Log this browser in."""
     packed = request.app[SIGNER].pack("login", {"until_ts": time.time() + LOGIN_SECONDS})
     _set_cookie(request, response, LOGIN_COOKIE, packed, LOGIN_SECONDS)
 
 
 def clear_login(response: web.StreamResponse) -> None:
-    """Log this browser out."""
     response.del_cookie(LOGIN_COOKIE, path="/")
 
 

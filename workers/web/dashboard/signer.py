@@ -23,7 +23,6 @@ class Signer:
         self._key = key
 
     def signature(self, purpose: str, text: str) -> str:
-        """Return the signature of a text for a purpose."""
         # A cookie may hold bytes that are not UTF-8; aiohttp hands them on as lone surrogates.
         signed = f"{purpose}\0{text}".encode(errors="surrogateescape")
         return hmac.new(self._key, signed, hashlib.sha256).hexdigest()

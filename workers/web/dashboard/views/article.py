@@ -55,7 +55,6 @@ class ArticlePageRequest(ItemPageRequest):
 @ROUTES.page("/items/{id}", "Page", "article.html")
 @ROUTES.page("/articles/{uid}", "Article", "article.html", request=ArticlePageRequest)
 async def show_item(call: Call, asked: ItemPageRequest) -> dict[str, Any]:
-    """Show one item with its text, if it has one."""
     details, text = await read_item(call, asked.id)
     is_whole_page = call.http.headers.get("HX-Target") != FACTS
     known = await versions.list_versions(call, ItemRequest(id=details.id))
@@ -148,7 +147,6 @@ async def show_picture(call: Call, asked: ItemRequest) -> web.Response:
 
 @ROUTES.action("/items/{id}/check")
 async def check_item(call: Call, asked: ItemCheckRequest) -> Done:
-    """Have it checked now."""
     done = await documents.reindex(call, ReindexItemRequest(id=asked.id, force=asked.force))
     how = "It is read again now, whatever its server says" if asked.force else "It is checked now"
     return Done(done.queue_problem or f"{how}; this page shows what becomes of it.")
@@ -156,7 +154,6 @@ async def check_item(call: Call, asked: ItemCheckRequest) -> Done:
 
 @ROUTES.action("/items/{id}/forget")
 async def forget_item(call: Call, asked: ItemRequest) -> Done:
-    """Forget it with everything that belongs to it."""
     done = await maintenance.forget(call, ForgetRequest(name=asked.id))
     comes_back = f" It comes back by {', '.join(done.comes_back_by)}." if done.comes_back_by else ""
     return Done(f"It is forgotten, with everything that belonged to it.{comes_back}", "/articles")

@@ -51,7 +51,6 @@ async def show_doctor(call: Call, asked: DoctorPageRequest) -> dict[str, Any]:
 
 @ROUTES.action("/doctor/repair")
 async def repair_sample(call: Call, _: NoParameters) -> Done:
-    """Check a sample and repair what is wrong."""
     report = await maintenance.check_sample(call, DoctorRequest(sample=SAMPLE, fix=True))
     found = len(report.findings)
     if not found:

@@ -46,7 +46,6 @@ class DomainPageRequest(RequestModel):
 
 @ROUTES.page("/domains/{id}", "Domain", "domain.html")
 async def show_domain(call: Call, asked: DomainPageRequest) -> dict[str, Any]:
-    """Show everything about one domain."""
     answer = await domains.show_domain(call, DomainRequest(id=asked.id))
     domain, now, runs = answer.domain, await call.now(), RunList(call.client, call.keys)
     opened = await runs.open(RunFilter(domain=domain.id), now)
@@ -118,7 +117,6 @@ class RemoveDomainForm(RequestModel):
 
 @ROUTES.action("/domains/{id}/crawl")
 async def crawl(call: Call, asked: CrawlForm) -> Done:
-    """Begin a crawl now."""
     wanted = CrawlerRequest(domain_id=asked.id, mode=asked.mode, source_id=asked.source)
     with as_conflict():
         job = (await crawler.crawl(call, wanted)).jobs[0]
@@ -135,20 +133,17 @@ async def approve(call: Call, asked: ApproveRequest) -> Done:
 
 @ROUTES.action("/domains/{id}/pause")
 async def pause(call: Call, asked: DomainRequest) -> Done:
-    """Pause everything of a domain."""
     jobs = await domain_control.pause_domain(call, asked)
     return Done(f"{asked.id} is paused, also after a restart, until you resume it. {_runs(jobs)}".strip())
 
 
 @ROUTES.action("/domains/{id}/resume")
 async def resume(call: Call, asked: DomainRequest) -> Done:
-    """Go on with everything of a domain."""
     return Done(f"{asked.id} goes on. {_runs(await domain_control.resume_domain(call, asked))}".strip())
 
 
 @ROUTES.action("/domains/{id}/cancel")
 async def cancel(call: Call, asked: DomainRequest) -> Done:
-    """Cancel its runs."""
     return Done(f"Cancelled; what is done stays. {_runs(await domain_control.cancel_domain(call, asked))}".strip())
 
 
@@ -158,7 +153,6 @@ def _runs(answer: DomainJobs) -> str:
 
 @ROUTES.action("/domains/{id}/remove", seconds=None)
 async def remove(call: Call, asked: RemoveDomainForm) -> Done:
-    """Remove a domain with all its items."""
     if asked.confirm.strip() != asked.id:
         raise ApiError(422, "invalid", "Nothing was removed.", f"Write {asked.id} into the field to confirm.")
     answer = await domains.delete_domain(call, RemoveDomainRequest(id=asked.id))

@@ -50,7 +50,6 @@ class PasteDomainRequest(RequestModel):
 
 @ROUTES.page("/domains", "Domains", "domains.html")
 async def show_domains(call: Call, asked: DomainsPageRequest) -> dict[str, Any]:
-    """Show domains with their sources, by id."""
     client, keys = call.client, call.keys
     problems = await take_up(call).all()
     domains = await read_domains(client, keys, asked.offset, PAGE_DOMAINS)
@@ -86,7 +85,6 @@ def _place(name: str, source: SourceOverview) -> str:
 
 
 def is_paused(domain: DomainOverview, paused: Collection[str]) -> bool:
-    """Return whether the whole domain is paused."""
     return domain_scope(domain.id) in paused
 
 
@@ -107,7 +105,6 @@ def domain_state(domain: DomainOverview, paused: Collection[str], opened: Sequen
 
 @ROUTES.page(ADD_PATH, FORM_TITLE, FORM)
 async def show_form(call: Call, _: NoParameters) -> dict[str, Any]:
-    """Show the forms that add a domain."""
     return _form_values(call)
 
 
@@ -129,7 +126,6 @@ async def add(call: Call, asked: QuickDomainRequest) -> Done:
 
 @ROUTES.action("/domains/paste", again=_form_again)
 async def paste(call: Call, asked: PasteDomainRequest) -> Done:
-    """Add what a domain.json says."""
     domain = parse_domain(asked.text, "/")
     if not asked.replace:
         await refuse_known(call, domain.id, "Tick the box below the text to give it this configuration.")

@@ -22,7 +22,6 @@ MEANINGS = {
 
 @ROUTES.page(PATH, "Failures", "failures.html")
 async def show_failures(call: Call, asked: FailuresRequest) -> dict[str, Any]:
-    """Show counts and the newest failures."""
     found = await list_failures(call, asked)
     return {
         "asked": asked,

@@ -33,7 +33,6 @@ NAMED_REFUSALS = 5
 
 @ROUTES.page("/feeds/{id}", "Feed", "feed.html")
 async def show_feed(call: Call, asked: OneFeedRequest) -> dict[str, Any]:
-    """Show a feed."""
     feed = await feeds.show_feed(call, asked)
     listed = await feed_preview.list_entries(call, FeedEntriesRequest(id=asked.id, limit=MOST_ENTRIES))
     days = days_of(feed, time.time())
@@ -68,7 +67,6 @@ class ImportForm(RequestModel):
 
 @ROUTES.action("/feeds/import")
 async def import_file(call: Call, _: ImportForm) -> Done:
-    """Subscribe to the feeds of an OPML file."""
     uploaded = (await call.http.post())["opml"]
     body = str(uploaded).encode()
     if isinstance(uploaded, web.FileField):
@@ -82,7 +80,6 @@ async def import_file(call: Call, _: ImportForm) -> Done:
 
 @ROUTES.action("/feeds/categories/poll")
 async def poll_category(call: Call, asked: PollCategoryRequest) -> Done:
-    """Have the feeds of a category polled."""
     done = await categories.poll_category(call, asked)
     waiting = f" {len(done.waiting):,} wait, as their servers asked." if done.waiting else ""
     return Done(f"The ingestor polls {done.due:,} feeds of {asked.name} now.{waiting}")
@@ -90,7 +87,6 @@ async def poll_category(call: Call, asked: PollCategoryRequest) -> Done:
 
 @ROUTES.action("/feeds/categories/rename", seconds=None)
 async def rename(call: Call, asked: RenameCategoryRequest) -> Done:
-    """Rename a category, or merge it into another."""
     done = await categories.rename(call, asked)
     text = f"{asked.name} is {asked.to} now: {done.feeds:,} feeds, {done.articles:,} articles. {' '.join(done.notes)}"
     return Done(text.strip(), "/feeds")
@@ -98,7 +94,6 @@ async def rename(call: Call, asked: RenameCategoryRequest) -> Done:
 
 @ROUTES.action("/feeds/categories/drop", seconds=None)
 async def drop(call: Call, asked: DropCategoryRequest) -> Done:
-    """Drop a category."""
     done = await categories.drop(call, asked)
     text = f"{asked.name} is dropped: {done.feeds:,} feeds, {done.removed.get('articles', 0):,} articles. "
     return Done((text + " ".join(done.notes)).strip(), "/feeds")
@@ -106,13 +101,11 @@ async def drop(call: Call, asked: DropCategoryRequest) -> Done:
 
 @ROUTES.action("/feeds/{id}/poll")
 async def poll(call: Call, asked: PollFeedRequest) -> Done:
-    """Poll a feed now."""
     return Done(poll_sentence(await feed_control.poll(call, asked)))
 
 
 @ROUTES.action("/feeds/{id}/remove", seconds=None)
 async def remove(call: Call, asked: RemoveFeedRequest) -> Done:
-    """Unsubscribe from a feed."""
     gone = await feeds.unsubscribe(call, asked)
     articles = f" {gone.removed.get('articles', 0):,} articles went with it." if asked.forget else ""
     return Done(f"Removed from {', '.join(gone.categories)}: {gone.url}.{articles} {gone.note}".strip(), "/feeds")
@@ -120,7 +113,6 @@ async def remove(call: Call, asked: RemoveFeedRequest) -> Done:
 
 @ROUTES.action("/feeds/{id}/options")
 async def set_options(call: Call, asked: OptionsForm) -> Done:
-    """Set how often a feed is polled."""
     interval = None if asked.interval_minutes is None else asked.interval_minutes * 60
     request = SetFeedRequest(id=asked.id, interval_seconds=interval, gap_seconds=asked.gap_seconds)
     await feed_control.set_options(call, request)

@@ -64,7 +64,6 @@ async def _values(call: Call, url: str, category: str) -> dict[str, Any]:
 
 @ROUTES.action("/feeds")
 async def subscribe(call: Call, asked: AddFeedRequest) -> Done:
-    """Subscribe to a feed."""
     added = await feeds.subscribe(call, asked.model_copy(update={"url": asked.url.strip()}))
     name = added.title or added.url
     return Done(f"Subscribed to {name} in {added.category}. The ingestor polls it now.", f"/feeds/{added.id}")

@@ -31,7 +31,6 @@ class FeedsPageRequest(RequestModel):
 
 @ROUTES.page("/feeds", "Feeds", "feeds.html")
 async def show_feeds(call: Call, asked: FeedsPageRequest) -> dict[str, Any]:
-    """Show a page of the feeds."""
     offset, now = (asked.page - 1) * PAGE_FEEDS, time.time()
     wanted = FeedsRequest(
         category=asked.category, health=asked.status, text=asked.text, limit=PAGE_FEEDS, offset=offset

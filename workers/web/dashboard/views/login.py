@@ -33,7 +33,6 @@ class LoginRequest(LoginPageRequest):
 
 @ROUTES.page("/login", "Log in", "login.html", is_public=True)
 async def show_login(call: Call, asked: LoginPageRequest) -> dict[str, Any]:
-    """Show the form."""
     return {"next": own_path(asked.next)}
 
 

@@ -45,7 +45,6 @@ def _processes(state: PipelineState) -> list[tuple[str, float, bool]]:
 
 
 def _is_empty(state: PipelineState) -> bool:
-    """Return whether there is nothing to read yet."""
     metrics = state.metrics
     return not (metrics.feeds or metrics.articles or any("." in sid for sid in metrics.backlog.due))
 

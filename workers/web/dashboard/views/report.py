@@ -32,7 +32,6 @@ class ReportPageRequest(RequestModel):
 
 @ROUTES.page("/domains/{id}/reports/{name}", "Report", "report.html")
 async def show_report(call: Call, asked: ReportPageRequest) -> dict[str, Any]:
-    """Show what a crawl did to each source."""
     _require(asked)
     report = await asyncio.to_thread(reports.archive_of(call).read, f"{TYPE}/{asked.name}")
     try:

@@ -24,7 +24,6 @@ VISITED, *PARTS = COUNTERS[1:]
 
 @ROUTES.page("/runs/{id}", "Run", "run.html")
 async def show_run(call: Call, asked: JobRequest) -> dict[str, Any]:
-    """Show everything about one run."""
     store, now = call.context.runs, await call.now()
     run = await store.require(asked.id, now)
     lookup, runs = RunLookup(call.client, call.keys), RunList(call.client, call.keys)
@@ -56,19 +55,16 @@ def _sums(counts: Mapping[str, int]) -> dict[str, Any]:
 
 @ROUTES.action("/runs/{id}/pause")
 async def pause(call: Call, asked: JobRequest) -> Done:
-    """Pause a run."""
     return _controlled(await pause_job(call, asked))
 
 
 @ROUTES.action("/runs/{id}/resume")
 async def resume(call: Call, asked: JobRequest) -> Done:
-    """Go on with a run."""
     return _controlled(await resume_job(call, asked))
 
 
 @ROUTES.action("/runs/{id}/cancel")
 async def cancel(call: Call, asked: JobRequest) -> Done:
-    """Cancel a run."""
     return _controlled(await cancel_job(call, asked))
 
 

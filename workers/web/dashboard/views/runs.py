@@ -60,13 +60,11 @@ def _folded(shown: Sequence[Run]) -> Counter[str]:
 
 @ROUTES.action("/runs/kinds/{kind}/pause")
 async def pause_runs(call: Call, asked: KindRequest) -> Done:
-    """Pause all runs of a kind."""
     jobs = (await pause_kind(call, asked)).jobs
     return Done(f"Runs of the kind {asked.kind} are paused, also the next ones ({len(jobs)} open).")
 
 
 @ROUTES.action("/runs/kinds/{kind}/resume")
 async def resume_runs(call: Call, asked: KindRequest) -> Done:
-    """Go on with all runs of a kind."""
     jobs = (await resume_kind(call, asked)).jobs
     return Done(f"Runs of the kind {asked.kind} go on ({len(jobs)} open).")

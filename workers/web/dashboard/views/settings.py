@@ -25,7 +25,6 @@ class SettingsPageRequest(RequestModel):
 
 @ROUTES.page("/settings", "Settings", "settings.html")
 async def show_settings(call: Call, asked: SettingsPageRequest) -> dict[str, Any]:
-    """Show all settings, or those that were set."""
     found = (await settings.list_settings(call, NoParameters())).settings
     chosen = [one for one in found if one.origin != "default"] if asked.changed else found
     sections: dict[str, list[SettingReport]] = {}

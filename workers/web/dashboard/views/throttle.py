@@ -25,7 +25,6 @@ class PaceForm(RequestModel):
 
 @ROUTES.page("/throttle", "Throttle", "throttle.html")
 async def show_throttle(call: Call, _: NoParameters) -> dict[str, Any]:
-    """Show what we wait for."""
     found = await throttle.show_throttle(call, NoParameters())
     options = (await pace.list_options(call, NoParameters())).options
     settings = call.settings

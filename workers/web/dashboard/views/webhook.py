@@ -52,7 +52,6 @@ class ReplayForm(RequestModel):
 
 @ROUTES.action("/webhooks/{id}/test")
 async def test(call: Call, asked: WebhookRequest) -> Done:
-    """Send a test message."""
     answer = await webhook_delivery.test(call, asked)
     if not answer.is_taken:
         message = f"The receiver did not take the test message: {answer.reason}"
@@ -69,7 +68,6 @@ async def pause(call: Call, asked: WebhookRequest) -> Done:
 
 @ROUTES.action("/webhooks/{id}/resume")
 async def resume(call: Call, asked: WebhookRequest) -> Done:
-    """Send again."""
     return Done(f"Events are sent to {receiver_of((await webhooks.resume(call, asked)).url)} again.")
 
 
@@ -98,6 +96,5 @@ async def replay_dead(call: Call, asked: WebhookRequest) -> Done:
 
 @ROUTES.action("/webhooks/{id}/remove")
 async def remove(call: Call, asked: WebhookRequest) -> Done:
-    """Remove a webhook."""
     gone = await webhooks.remove(call, asked)
     return Done(f"Removed: {receiver_of(gone.url)}. Nothing is sent there any more.", "/webhooks")

@@ -26,7 +26,6 @@ class WebhooksPageRequest(RequestModel):
 
 @ROUTES.page("/webhooks", "Webhooks", "webhooks.html")
 async def show_webhooks(call: Call, asked: WebhooksPageRequest) -> dict[str, Any]:
-    """Show a page of the webhooks."""
     offset = (asked.page - 1) * PAGE_WEBHOOKS
     found = await webhooks.list_webhooks(call, WebhooksRequest(limit=PAGE_WEBHOOKS, offset=offset))
     return {
