@@ -55,7 +55,7 @@ class EventFilter:
 
         What a removed item belonged to is no longer known. Receivers may have a copy of it, so its removal passes.
         """
-        if self._is_unknown_removal(event_type, subject):
+        if event_type in REMOVALS and not subject.is_known:
             return True
         fits_category = not self.categories or not subject.categories.isdisjoint(self.categories)
         return fits_category and (not self.domains or not subject.domains.isdisjoint(self.domains))
@@ -63,10 +63,6 @@ class EventFilter:
     def needs_text(self, event_type: str) -> bool:
         """Return whether the text decides as well; not where it was removed: that passes."""
         return bool(self.search) and event_type not in REMOVALS
-
-    @staticmethod
-    def _is_unknown_removal(event_type: str, subject: EventSubject) -> bool:
-        return event_type in REMOVALS and not subject.is_known
 
     def to_hash(self) -> dict[str, str]:
         return {

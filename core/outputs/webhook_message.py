@@ -70,7 +70,7 @@ def _key(secret: str) -> bytes:
 def event_message(event_id: str, event_type: str, fields: Mapping[str, str], subject: EventSubject) -> Message:
     """Return the message about an event: its own fields, and what the store knows of its subject."""
     data = {"event_id": event_id, **subject.facts, **fields}
-    return Message(event_id, event_type, _body(event_type, _milliseconds(event_id), data))
+    return Message(event_id, event_type, _body(event_type, float(event_id.partition("-")[0]), data))
 
 
 def gap_message(after_id: str, before_id: str, lost_events: int, now: float) -> Message:
@@ -92,10 +92,6 @@ def _body(event_type: str, milliseconds: float, data: Mapping[str, object]) -> s
         {"type": event_type, "timestamp": _iso(milliseconds), "data": data}, ensure_ascii=False, separators=(",", ":")
     )
     return text.encode("utf-8", "replace").decode()  # a lone surrogate cannot be encoded
-
-
-def _milliseconds(event_id: str) -> float:
-    return float(event_id.partition("-")[0])
 
 
 def _iso(milliseconds: float) -> str:

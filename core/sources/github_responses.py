@@ -13,6 +13,7 @@ from typing import Annotated, NamedTuple, TypeVar
 import msgspec
 
 from core.models import ListingBatch, Ref, RejectedUrl
+from core.pages.documents.file_type import MEDIA_TYPES
 from core.registry.http_headers import LONGEST_RETRY_AFTER_SECONDS, media_type, retry_after_seconds
 from core.sources.github_names import is_branch, quote_path
 from core.urls.normalise import clean_url
@@ -28,19 +29,7 @@ LIMIT_STATUSES = frozenset({403, 429})
 _BLOB_MODES = frozenset({"100644", "100755", "100664"})
 _SYMLINK_MODE = "120000"
 
-_TYPES = {
-    "md": "text/markdown",
-    "markdown": "text/markdown",
-    "rst": "text/x-rst",
-    "adoc": "text/asciidoc",
-    "txt": "text/plain",
-    "html": "text/html",
-    "htm": "text/html",
-    "csv": "text/csv",
-    "tsv": "text/tab-separated-values",
-    "pdf": "application/pdf",
-    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-}
+_TYPES = {**MEDIA_TYPES, "rst": "text/x-rst", "adoc": "text/asciidoc"}
 # What raw files are served as, whatever they are: it says nothing.
 _UNSPECIFIC = frozenset({"", "text/plain", "application/octet-stream"})
 

@@ -46,7 +46,10 @@ class BrokenFeeds:
         since = await self.since(count)
         hashes = await read_many(self._client, [("HGETALL", self._keys.feed(fid)) for fid in since])
         return [
-            BrokenFeed(fid, since[fid], from_hash(stored.get("url", ""), stored), _categories(stored))
+            BrokenFeed(
+                *(fid, since[fid], from_hash(stored.get("url", ""), stored)),
+                tuple(filter(None, stored.get("categories", "").split(","))),
+            )
             for fid, stored in zip(since, hashes, strict=True)
             if stored
         ]
@@ -72,7 +75,3 @@ class BrokenFeeds:
         if stale:
             await self._client.zrem(self._keys.feeds_broken, *stale)
         return len(missing) + len(stale)
-
-
-def _categories(stored: dict[str, str]) -> tuple[str, ...]:
-    return tuple(name for name in stored.get("categories", "").split(",") if name)

@@ -201,7 +201,8 @@ class CategoryChanges:
     async def _change_feeds(self, old: str, new: str) -> None:
         """Move the subscriptions of a category, each while its feed is not being polled."""
         by_feed = await self._subscriptions.by_feed()
-        origins = [key async for found in self._origins() for key in found]
+        imported = self._keys.pattern(self._keys.feeds_imported)
+        origins = [key async for found in scanning.keys(self._client, imported) for key in found]
         for url in sorted(texts(await self._client.smembers(self._keys.feeds(old)))):
             left = sorted({*by_feed.get(url, []), new} - {old, ""})
             self.counts.feeds += 1
@@ -227,6 +228,3 @@ class CategoryChanges:
         elif await self._client.exists(keys.feed(fid)):
             commands.append(("HSET", keys.feed(fid), "categories", ",".join(left)))
         return commands
-
-    def _origins(self) -> AsyncIterator[list[str]]:
-        return scanning.keys(self._client, self._keys.pattern(self._keys.feeds_imported))

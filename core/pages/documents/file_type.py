@@ -48,6 +48,16 @@ _TYPES = {
 CODE_TYPE = "text/x-source-code"
 """What sources of ours say of program text and data, of whatever ending; no server says so."""
 _TYPES[CODE_TYPE] = FileKind.TEXT
+MEDIA_TYPES = {
+    **dict.fromkeys(("md", "markdown"), "text/markdown"),
+    **dict.fromkeys(("html", "htm"), "text/html"),
+    "txt": "text/plain",
+    "csv": "text/csv",
+    "tsv": "text/tab-separated-values",
+    "pdf": "application/pdf",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+}
+"""What sources of ours say of a file, by the ending of its name; some know more."""
 # What servers say of text they do not know, and of anything.
 _VAGUE_TYPES = {"", "text/plain", "application/octet-stream", "binary/octet-stream", "application/unknown", "*/*"}
 _ZIP, _PDF, _OLE = b"PK\x03\x04", b"%PDF-", b"\xd0\xcf\x11\xe0"

@@ -113,7 +113,8 @@ class DomainCrawl:
                 await worker.beat()  # what is asked of the domain is known before the next source begins
             worker.end = worker.left_as if self._should_stop(worker) else self._end()
             worker.end_fields |= await self._totals(runs, run.id, clock.now())
-            worker.end_fields |= {"problem": self._problem(), "message": self._message()}
+            problem = next((one.problem for one in self.results.values() if one.problem), "")
+            worker.end_fields |= {"problem": problem, "message": self._message()}
             worker.end_fields["receipt"] = joined_receipts(
                 [one.run.receipt if one.run else "" for one in self.results.values()]
             )
@@ -218,9 +219,6 @@ class DomainCrawl:
         if all(status is RunStatus.SUCCEEDED for status in statuses):
             return RunStatus.SUCCEEDED
         return RunStatus.FAILED if all(one is RunStatus.FAILED for one in statuses) else RunStatus.PARTIAL
-
-    def _problem(self) -> str:
-        return next((result.problem for result in self.results.values() if result.problem), "")
 
     def _message(self) -> str:
         """Name the sources that did not succeed; their own runs say why."""

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from core.errors import FailCode, FailDetail
 from core.models import Failed, Fetched
+from core.pages.documents.file_type import MEDIA_TYPES
 from core.sources.io.folder_walk import is_young, printable_path, version
 
 READS = 3
@@ -31,16 +32,7 @@ _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 _NO_FILE = frozenset({errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EISDIR})
-_TYPES = {
-    ".md": "text/markdown",
-    ".markdown": "text/markdown",
-    ".rst": "text/plain",
-    ".adoc": "text/plain",
-    ".txt": "text/plain",
-    ".csv": "text/csv",
-    ".tsv": "text/tab-separated-values",
-    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-}
+_TYPES = {**MEDIA_TYPES, "rst": "text/plain", "adoc": "text/plain"}
 _BUILT_IN_TYPES = mimetypes.MimeTypes(filenames=())  # what this machine has in /etc must not change a document
 
 
@@ -49,7 +41,7 @@ class _NotAllowed(Exception):
 
 
 def content_type(path: str) -> str:
-    known = _TYPES.get(Path(path).suffix.lower())
+    known = _TYPES.get(Path(path).suffix.lower().removeprefix("."))
     if known:
         return known
     guessed, packed = _BUILT_IN_TYPES.guess_type(Path(path).name)

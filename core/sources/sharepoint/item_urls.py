@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from core.pages.documents.file_type import CODE_TYPE
+from core.pages.documents.file_type import CODE_TYPE, MEDIA_TYPES
 from core.sources.sharepoint.map_rows import FileRow
 from core.sources.sharepoint.odata import origin_of
 from core.sources.sharepoint.source_types import SharePointType
@@ -13,17 +13,12 @@ from core.sources.sharepoint.stored_source import StoredSource
 
 _FORM = "/dispform.aspx"
 _MEDIA_TYPES = {
+    **MEDIA_TYPES,
     **dict.fromkeys(
         ("c", "cpp", "cs", "css", "go", "java", "js", "json", "php", "py", "rb", "sh", "tex", "ts"), CODE_TYPE
     ),
-    **dict.fromkeys(("html", "htm"), "text/html"),
-    "csv": "text/csv",
     "doc": "application/msword",
-    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    "md": "text/markdown",
-    "pdf": "application/pdf",
     "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-    "txt": "text/plain",
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,8 +31,8 @@ class EmbedComparison:
         """Compare everything; what is new or changed is uploaded in batches."""
         total, done = len(self._maps.files), 0
         batch: list[EmbedItem] = []
-        pages = _pages(iter(self._maps.files))
-        while page := await asyncio.to_thread(next, pages, ()):
+        files = iter(self._maps.files)
+        while page := await asyncio.to_thread(lambda: tuple(itertools.islice(files, FILES_AT_ONCE))):
             for decision in await asyncio.to_thread(lambda page=page: [self._decide(file) for file in page]):  # type: ignore[misc]
                 if self._pass.step.should_stop():
                     break
@@ -157,8 +156,3 @@ class EmbedComparison:
         generation = max(generation_of(known), 1)
         attributes = attributes_of(self._pass.source, file, url, digest, generation)
         await self._pass.store.update_attributes(row.openai_file_id, {**known, **attributes})
-
-
-def _pages(files: Iterator[FileRow]) -> Iterator[tuple[FileRow, ...]]:
-    while page := tuple(itertools.islice(files, FILES_AT_ONCE)):
-        yield page

@@ -94,7 +94,10 @@ class _Embedding:
     # ── what the store or the disk has lost ──
 
     async def _clean(self) -> None:
-        lost = await asyncio.to_thread(lambda: [row for row in self._maps.rows if self._is_lost(row)])
+        get, store_id = self._pass.listing.get, self._pass.store.id
+        lost = await asyncio.to_thread(
+            lambda: [row for row in self._maps.rows if row_problem(row, get(row.openai_file_id), store_id)]
+        )
         for row in lost:
             found = await asyncio.to_thread(self._pass.listing.get, row.openai_file_id)
             if found is not None and row.vector_store_id == self._pass.store.id:
@@ -102,9 +105,6 @@ class _Embedding:
             await asyncio.to_thread(self._maps.drop_row, row.sharepoint_unique_file_id)
             self._counts.cleaned += 1
             log.info("🧹 Not in the vector store any more → %s", row.file_relative_path)
-
-    def _is_lost(self, row: VectorStoreRow) -> bool:
-        return bool(row_problem(row, self._pass.listing.get(row.openai_file_id), self._pass.store.id))
 
     async def _remove_lost(self) -> None:
         gone = await asyncio.to_thread(lambda: list(self._maps.rows.missing_from(self._maps.files)))

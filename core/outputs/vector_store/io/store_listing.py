@@ -43,7 +43,8 @@ class StoreListing(ScratchDatabase):
         await asyncio.to_thread(self.remove, file_id)
 
     def add_all(self, files: Iterable[StoredFile]) -> None:
-        rows = ((as_key(one.file_id), as_key(_item(one)), as_key(_owner(one)), _written(one)) for one in files)
+        named = ((one, (one.attributes.get(name, "") for name in ("unique_id", "domain"))) for one in files)
+        rows = ((as_key(one.file_id), *map(as_key, names), _written(one)) for one, names in named)
         self._write_all("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", rows)
 
     def remove(self, file_id: str) -> None:
@@ -71,14 +72,6 @@ class StoreListing(ScratchDatabase):
 
     def __len__(self) -> int:
         return int(self._ask("SELECT count(*) FROM files")[0][0])
-
-
-def _item(one: StoredFile) -> str:
-    return one.attributes.get("unique_id", "")
-
-
-def _owner(one: StoredFile) -> str:
-    return one.attributes.get("domain", "")
 
 
 def _written(one: StoredFile) -> str:

@@ -71,7 +71,10 @@ class IntegrityCheck:
                 await self._bring(missing, bring)
             if self._should_stop():
                 return self.counts
-        log.info("%s %s → %s", "🧹" if self.is_corrected else "✅", self.counts.summary, self._paths.folder)
+        summary = self.counts.summary
+        log.info(
+            "%s %s → %s", "✅" if summary.startswith("Integrity check passed") else "🧹", summary, self._paths.folder
+        )
         return self.counts
 
     def settle(self) -> None:
@@ -79,10 +82,6 @@ class IntegrityCheck:
         with RowTable(self._storage.folder, SharePointRow) as missing, DiskTable(self._storage.folder) as disk:
             self._look(disk)
             self._settle(disk, missing)
-
-    @property
-    def is_corrected(self) -> bool:
-        return not self.counts.summary.startswith("Integrity check passed")
 
     # ── looking ──
 

@@ -83,7 +83,8 @@ class ItemDownloads:
                 items.clear()
                 items.add_all(failed)
             counts.retried += len(items)
-            log.info("🔁 Batch %d tries %d failed downloads again → %s", number + 1, len(items), self._source)
+            source_id = self.step.statistics.source_id
+            log.info("🔁 Batch %d tries %d failed downloads again → %s", number + 1, len(items), source_id)
 
     async def _batch(self, items: RowTable[SharePointRow], failed: RowTable[SharePointRow]) -> None:
         counts, total, done = self.step.statistics.download, len(items), 0
@@ -191,10 +192,6 @@ class ItemDownloads:
         old = self.files.rows.get(row.sharepoint_unique_file_id)
         known = old if old is not None and old.file_relative_path else local_row(row)
         self.files.record(replace(known, sharepoint_error=reason))
-
-    @property
-    def _source(self) -> str:
-        return self.step.statistics.source_id
 
 
 class _ReadAhead:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import filecmp
-from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from core.sources.sharepoint.io.item_values import ItemValues
@@ -22,19 +21,15 @@ def export_path(mirror: MirrorStorage) -> PurePosixPath:
 def write_export(mirror: MirrorStorage, listing: RemoteListing) -> None:
     """Write every row of a complete listing, sorted by number, unless the export has them all as they are."""
     path, download = export_path(mirror), mirror.new_download()
+    rows = (export_cells(listing.columns, str(number), values) for number, values in listing.values.by_number())
     with download.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(encode_export([one.title for one in listing.columns], _rows(listing)))
+        file.writelines(encode_export([one.title for one in listing.columns], rows))
     there = mirror.status(path)
     if there is not None and there.is_regular and filecmp.cmp(download, mirror.absolute(path), shallow=False):
         download.unlink()
         return
     newest = max((timestamp_of(row.last_modified_utc) or 0.0 for row in listing.rows), default=0.0)
     mirror.place(download, path, newest)
-
-
-def _rows(listing: RemoteListing) -> Iterator[tuple[str, ...]]:
-    for number, values in listing.values.by_number():
-        yield export_cells(listing.columns, str(number), values)
 
 
 def read_export(mirror: MirrorStorage, values: ItemValues) -> tuple[str, ...]:

@@ -41,10 +41,6 @@ _PAGE_QUERIES = (
 _LIST_QUERY = {"select": "*,FieldValuesAsText", "expand": "FieldValuesAsText"}
 
 
-def _never() -> bool:
-    return False
-
-
 class SharePointSite:
     """A site, with its token, its connections and its share of the server's patience."""
 
@@ -56,7 +52,7 @@ class SharePointSite:
         self._columns: dict[str, list[ListColumn]] = {}
 
     @classmethod
-    def open(cls, settings: Settings, site_url: str, should_stop: ShouldStop = _never) -> SharePointSite:
+    def open(cls, settings: Settings, site_url: str, should_stop: ShouldStop = lambda: False) -> SharePointSite:
         """Return the site; nothing is asked yet. `SharePointUnavailable` if settings are missing."""
         url = check_site_url(site_url)
         try:

@@ -12,17 +12,13 @@ from dataclasses import dataclass, field
 from core.sources.sharepoint.step_names import ALL_STEPS, StepName
 from core.sources.sharepoint.step_results import SourceStatistics
 
-Progress = Callable[[int, int, str], Awaitable[None]]
+Progress = Callable[[int, int, str], Awaitable[object]]
 """Called with the number done, the number of all, and the present task."""
 MayRemove = Callable[[int, int], Awaitable[str]]
 """Called with the number to remove and the number of all; returns a sentence why not, or nothing."""
 
 
-async def _tell_nobody(_done: int, _total: int, _message: str) -> None:
-    """Report no progress."""
-
-
-async def _allow(_removed: int, _known: int) -> str:
+async def _say_nothing(*_: object) -> str:
     return ""
 
 
@@ -48,8 +44,8 @@ class Step:
     """How the leases begin of processes that were killed while they worked on this run."""
     now: Callable[[], float] = time.time
     """The time that stamps are made of."""
-    on_progress: Progress = _tell_nobody
-    on_removal: MayRemove = _allow
+    on_progress: Progress = _say_nothing
+    on_removal: MayRemove = _say_nothing
     warnings: list[str] = field(default_factory=list)
     """What a person should read at the end of the run."""
 
