@@ -45,16 +45,14 @@ def bodies() -> list[bytes]:
 
 
 async def serve(hosts: list[str], delay: float) -> None:
-    """Page n is body n of the corpus with its number in it, so that no two are the same text."""
+    """Page n is body n of the corpus with its number in each paragraph, so that no two are the same text."""
     plain = bodies()
     packed: dict[int, bytes] = {}
 
     def page(number: int) -> bytes:
         if number not in packed:
-            mark = f"<p>This is copy number {number} of a page that was served for a measurement.</p></body>".encode()
-            body = plain[number % len(plain)]
-            head, found, tail = body.rpartition(b"</body>")
-            packed[number] = gzip.compress(head + mark + tail if found else body + mark, 1)
+            body = plain[number % len(plain)].replace(b"</p>", b" (copy %d)</p>" % number)
+            packed[number] = gzip.compress(body, 1)
         return packed[number]
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
