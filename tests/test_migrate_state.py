@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ async def test_complete(old: OldStore, states: KbStateStore, capsys: pytest.Capt
     assert (await states.require("caf", WRITTEN_TS + 91)).job.status == "interrupted"  # nobody works on it
     assert state_json.from_json("caf", old.path("state").read_text()) == state
     assert state.updated_at == "2025-12-01T10:15:23.456Z"
-    assert state.job.model_dump() == {
+    assert asdict(state.job) == {
         **{name: JOB[name] for name in ("status", "phase", "progress", "message", "error")},
         "created_at": "2025-12-01T10:00:00Z",
         "started_at": "2025-12-01T10:00:05.250Z",
@@ -134,7 +135,7 @@ async def test_empty(old: OldStore, states: KbStateStore, content: str) -> None:
         old.put(name, content)
     assert await migrate() == 0
 
-    assert (await states.require("caf", 0.0)).model_copy(update={"updated_at": None}) == KbState(kb_id="caf")
+    assert replace(await states.require("caf", 0.0), updated_at=None) == KbState(kb_id="caf")
 
 
 async def test_values_of_other_types(old: OldStore, states: KbStateStore) -> None:
@@ -221,12 +222,8 @@ async def test_state_file_without_redis(old: OldStore, redis: Client, states: Kb
     old.complete()
     await migrate()
     before = await states.require("caf", 0.0)
-    saved = before.model_copy(
-        update={
-            "updated_at": "2026-01-01T00:00:00.000Z",
-            "crawl": before.crawl.model_copy(update={"pages_crawled": 160}),
-        }
-    )
+    crawl = replace(before.crawl, pages_crawled=160)
+    saved = replace(before, updated_at="2026-01-01T00:00:00.000Z", crawl=crawl)
     old.path("state").write_text(state_json.to_json(saved))
     await redis.flushall()
     assert await migrate(["caf"]) == 0

@@ -7,20 +7,16 @@ the API. docs/state.md explains each field. Reads no clock, opens no connection.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from core.value_class import value_class
 
 MOST_PENDING = 200
 
 
-class StateSection(BaseModel):
-    """A part of the state; every value has a default."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class JobState(StateSection):
+@value_class
+class JobState:
     """The newest run of the knowledge base that is not part of another."""
 
     status: str = "pending"
@@ -40,7 +36,8 @@ class JobState(StateSection):
     cancel_requested: bool = False
 
 
-class CrawlState(StateSection):
+@value_class
+class CrawlState:
     """What was crawled, and what waits to be."""
 
     last_doc_id: int = 0
@@ -51,13 +48,14 @@ class CrawlState(StateSection):
     """Items that are due or that a run or a job has picked."""
     pages_failed: int = 0
     """How many of the visits failed."""
-    pending_urls: tuple[str, ...] = Field(default=(), max_length=MOST_PENDING)
+    pending_urls: tuple[str, ...] = ()
     """The first of the queued ones, as many as fit; all of them are in `source:<sid>:due`."""
     start_url: str = ""
     url_prefix: str = ""
 
 
-class ProcessingState(StateSection):
+@value_class
+class ProcessingState:
     """What became of the documents."""
 
     documents_saved: int = 0
@@ -72,7 +70,8 @@ class ProcessingState(StateSection):
     """Groups of documents that were embedded together."""
 
 
-class KbMetrics(StateSection):
+@value_class
+class KbMetrics:
     """Figures that follow from the other sections, as of the last save."""
 
     documents_per_batch: int = 0
@@ -83,7 +82,8 @@ class KbMetrics(StateSection):
     """Since the run was started or last resumed."""
 
 
-class KbState(StateSection):
+@value_class
+class KbState:
     """The whole state."""
 
     kb_id: str
@@ -95,9 +95,14 @@ class KbState(StateSection):
     metrics: KbMetrics = KbMetrics()
 
 
-SECTIONS: Mapping[str, type[StateSection]] = {
+SECTIONS: Mapping[str, type[JobState | CrawlState | ProcessingState | KbMetrics]] = {
     "job": JobState,
     "crawl": CrawlState,
     "processing": ProcessingState,
     "metrics": KbMetrics,
 }
+PENDING = "crawl.pending_urls"
+INTEGER_FIELDS = frozenset(
+    f"{section}.{one.name}" for section, kind in SECTIONS.items() for one in fields(kind) if one.type == "int"
+)
+"""The fields of the hash that hold the list of URLs, and whole numbers."""

@@ -7,6 +7,7 @@ returns what JSON holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -91,7 +92,7 @@ def back(
     """
     known = unified(state.kb_id, before, None, to_utc)
     parts = {
-        OldFile.JOB: (known.job == state.job.model_copy(update={"paused": False, "cancel_requested": False}), _old_job),
+        OldFile.JOB: (known.job == replace(state.job, paused=False, cancel_requested=False), _old_job),
         OldFile.CRAWL: (_is_same_crawl(known.crawl, state.crawl), _old_crawl),
         OldFile.INDEX: (_is_same_index(known.processing, state.processing), _old_index),
     }
@@ -125,7 +126,7 @@ def _old_job(state: KbState) -> dict[str, Any]:
         "chunks_total": processing.chunks_total,
         "batches_processed": processing.batches_processed,
     }
-    return {"kb_id": state.kb_id, **state.job.model_dump(mode="json"), "metrics": metrics}
+    return {"kb_id": state.kb_id, **asdict(state.job), "metrics": metrics}
 
 
 def _old_crawl(state: KbState) -> dict[str, Any]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict
+
+import msgspec
 
 from core.registry import field_parsing
 from core.runs.knowledge_base_state import MOST_PENDING, SECTIONS, KbState
@@ -18,13 +21,9 @@ def field(section: str, name: str) -> str:
 def to_fields(state: KbState) -> dict[str, str]:
     fields = {"kb_id": state.kb_id, "version": str(state.version), "updated_at": state.updated_at or ""}
     for section in SECTIONS:
-        values = getattr(state, section)
-        fields |= section_fields(section, {name: getattr(values, name) for name in type(values).model_fields})
+        values = asdict(getattr(state, section))
+        fields |= {field(section, name): stored(value) for name, value in values.items()}
     return fields
-
-
-def section_fields(section: str, values: Mapping[str, object]) -> dict[str, str]:
-    return {field(section, name): stored(value) for name, value in values.items()}
 
 
 def stored(value: object) -> str:
@@ -42,28 +41,30 @@ def from_fields(kb_id: str, fields: Mapping[str, str]) -> KbState:
     """Return the state from its hash; a field that is missing or cannot be read has its default."""
     sections = {
         section: {
-            name: _read(fields[field(section, name)], info.annotation)
-            for name, info in model.model_fields.items()
-            if field(section, name) in fields
+            one.name: _read(fields[field(section, one.name)], one.type)
+            for one in dataclasses.fields(kind)
+            if field(section, one.name) in fields
         }
-        for section, model in SECTIONS.items()
+        for section, kind in SECTIONS.items()
     }
     return build(kb_id, fields.get("updated_at"), sections)
 
 
-def _read(value: str, annotation: Any) -> object:
-    if annotation is int:
+def _read(value: str, annotation: object) -> object:
+    if annotation == "int":
         return field_parsing.integer(value)
-    if annotation is bool:
+    if annotation == "bool":
         return value == "true"
-    if annotation == tuple[str, ...]:
+    if annotation == "tuple[str, ...]":
         urls = [field_parsing.text(url) for url in field_parsing.sequence(value) if isinstance(url, str)]
         return tuple(urls[:MOST_PENDING])
     text = field_parsing.text(value)
-    return text if annotation is str else text or None
+    return text if annotation == "str" else text or None
 
 
 def build(kb_id: str, updated_at: object, sections: Mapping[str, Mapping[str, object]]) -> KbState:
     """Return the state from the values of its sections; raise ValueError if one is of another type."""
-    parts = {section: SECTIONS[section].model_validate(values) for section, values in sections.items()}
-    return KbState.model_validate({"kb_id": kb_id, "updated_at": updated_at or None, **parts})
+    try:
+        return msgspec.convert({"kb_id": kb_id, "updated_at": updated_at or None, **sections}, KbState)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
 
 from core.registry import field_parsing
 from core.runs import state_fields
-from core.runs.knowledge_base_state import MOST_PENDING, SECTIONS, KbState, StateSection
+from core.runs.knowledge_base_state import MOST_PENDING, SECTIONS, CrawlState, JobState, KbState
 
 MOST_BYTES = 10_000
 """Whatever the size of the crawl."""
 _TEXT_BYTES = {"kb_id": 300, "message": 600, "error": 1_200, "start_url": 1_500, "url_prefix": 1_500}
 _OTHER_TEXT_BYTES = 100
 _CUT = "…"
-S = TypeVar("S", bound=StateSection)
+S = TypeVar("S", JobState, CrawlState, KbState)
 
 
 def to_json(state: KbState) -> str:
@@ -32,11 +33,11 @@ def from_json(kb_id: str, text: str) -> KbState:
     if not isinstance(read, dict):
         raise ValueError("it is not a JSON object")
     sections = {}
-    for section, model in SECTIONS.items():
+    for section, kind in SECTIONS.items():
         values = {} if read.get(section) is None else read[section]
         if not isinstance(values, dict):
             raise ValueError(f"{section} is not a JSON object")
-        known = {name: values[name] for name in model.model_fields if values.get(name) is not None}
+        known = {one.name: values[one.name] for one in fields(kind) if values.get(one.name) is not None}
         sections[section] = known | ({"pending_urls": _urls(known)} if "pending_urls" in known else {})
     return state_fields.build(kb_id, read.get("updated_at"), sections)
 
@@ -54,8 +55,8 @@ def _urls(values: Mapping[str, Any]) -> tuple[str, ...]:
 def fitted(state: KbState) -> KbState:
     """Return the state within `MOST_BYTES`: texts cut, and of the pending URLs as many as there is room for."""
     job = _with_cut_texts(state.job)
-    crawl = _with_cut_texts(state.crawl.model_copy(update={"pending_urls": ()}))
-    bare = _with_cut_texts(state).model_copy(update={"job": job, "crawl": crawl})
+    crawl = _with_cut_texts(replace(state.crawl, pending_urls=()))
+    bare = replace(_with_cut_texts(state), job=job, crawl=crawl)
     room = MOST_BYTES - len(_json(bare).encode()) - len("\n    ")
     urls = []
     for url in state.crawl.pending_urls[:MOST_PENDING]:
@@ -63,18 +64,17 @@ def fitted(state: KbState) -> KbState:
         if needed <= room:
             room -= needed
             urls.append(url)
-    return bare.model_copy(update={"crawl": crawl.model_copy(update={"pending_urls": tuple(urls)})})
+    return replace(bare, crawl=replace(crawl, pending_urls=tuple(urls)))
 
 
 def _json(state: KbState) -> str:
-    return json.dumps(state.model_dump(mode="json"), indent=2, ensure_ascii=False)
+    return json.dumps(asdict(state), indent=2, ensure_ascii=False)
 
 
 def _with_cut_texts(section: S) -> S:
-    texts = {name: value for name in type(section).model_fields if isinstance(value := getattr(section, name), str)}
-    return section.model_copy(
-        update={name: _cut(value, _TEXT_BYTES.get(name, _OTHER_TEXT_BYTES)) for name, value in texts.items()}
-    )
+    texts = {one.name: value for one in fields(section) if isinstance(value := getattr(section, one.name), str)}
+    cut: dict[str, Any] = {name: _cut(value, _TEXT_BYTES.get(name, _OTHER_TEXT_BYTES)) for name, value in texts.items()}
+    return replace(section, **cut)
 
 
 def _cut(text: str, most_bytes: int) -> str:

@@ -12,7 +12,7 @@ from core.feeds.feed_state import FeedState, FeedStatus
 from core.outputs import webhook
 from core.registry import field_parsing
 from core.registry.record import INTEGER_FIELDS, TIME_FIELDS, Status
-from core.runs import state_field_names
+from core.runs import knowledge_base_state
 
 FieldCheck = Callable[[str], bool]
 """Tells whether a value is of the type; empty always is."""
@@ -71,7 +71,7 @@ KINDS: Mapping[str, Mapping[str, FieldCheck]] = {
         "memory": MAPPING,
     },
     "domain": _all(TIME, "added_ts", "updated_ts"),
-    "kb_state": {**_all(INTEGER, *state_field_names.INTEGER_FIELDS), state_field_names.PENDING: SEQUENCE},
+    "kb_state": {**_all(INTEGER, *knowledge_base_state.INTEGER_FIELDS), knowledge_base_state.PENDING: SEQUENCE},
     "run": {
         **_all(INTEGER, "discovered", "visited", "changed", "unchanged", "gone", "failed", "excluded"),
         **_all(INTEGER, "progress", "in_flight", "left", "parts"),

@@ -10,22 +10,18 @@ import asyncio
 import logging
 import os
 import time
-from functools import cached_property
-from typing import TYPE_CHECKING
 
 from core.keys import Keys
+from core.runs import state_json
 from core.runs.io.state_file import StateFiles
+from core.runs.io.state_store import KbStateStore
+from core.runs.knowledge_base_state import KbState
 from core.runs.run import Run
 from core.settings import Settings
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.source_kinds import start_of
 from core.sources.io.source_store import SourceStore
 from core.store.connect import Client
-
-if TYPE_CHECKING:
-    # Imported with the first save: they bring Pydantic, which every context would load and few need.
-    from core.runs.io.state_store import KbStateStore
-    from core.runs.knowledge_base_state import KbState
 
 LOG_SECONDS = 60.0
 """Lines at info level are at least so far apart, but for the end of a phase."""
@@ -41,19 +37,12 @@ class StateSaver:
     """Saves states and logs that it did."""
 
     def __init__(self, settings: Settings, client: Client, keys: Keys) -> None:
-        self._client = client
-        self._keys = keys
+        self._states = KbStateStore(client, keys)
         self._files = StateFiles(settings.persistent_storage_path)
         self._domains = DomainStore(client, keys)
         self._sources = SourceStore(client, keys)
         self._starts: dict[str, tuple[str, str]] = {}
         self._has_warned = False
-
-    @cached_property
-    def _states(self) -> KbStateStore:
-        from core.runs.io.state_store import KbStateStore
-
-        return KbStateStore(self._client, self._keys)
 
     async def save_crawl(self, kb_id: str, now: float, *, ended: str = "") -> KbState | None:
         """Save during or behind a crawl; `ended`: the run that has ended."""
@@ -97,8 +86,6 @@ class StateSaver:
 
     async def _save(self, kb_id: str, now: float) -> KbState | None:
         """Save; the lock is taken before Redis is read, so that a file is never replaced by an older state."""
-        from core.runs import state_json
-
         start = await self._start_of(kb_id)
         descriptor = await asyncio.to_thread(self._lock, kb_id)
         try:

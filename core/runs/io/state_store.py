@@ -6,6 +6,7 @@ adds what follows from other keys. No writer reads a whole state to write it bac
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 from core.errors import NotFound
@@ -15,9 +16,8 @@ from core.registry.record import iso
 from core.runs import state_fields, state_json
 from core.runs.io import state_scripts
 from core.runs.io.state_follower import StateFollower
-from core.runs.knowledge_base_state import MOST_PENDING, KbState
+from core.runs.knowledge_base_state import MOST_PENDING, PENDING, KbState
 from core.runs.run import RunStatus, status_at
-from core.runs.state_field_names import PENDING
 from core.store.connect import HashFields
 from core.store.packing import packed_json
 
@@ -84,7 +84,7 @@ class KbStateStore(StateFollower):
         written_ts = field_parsing.iso_timestamp(state.updated_at) or 0.0
         beat = written_ts if is_restored else field_parsing.timestamp(fields["heartbeat_ts"])
         status = str(status_at(RunStatus(state.job.status), beat, now))
-        return state.model_copy(update={"job": state.job.model_copy(update={"status": status})})
+        return replace(state, job=replace(state.job, status=status))
 
     async def require(self, kb_id: str, now: float) -> KbState:
         """Return the state of a knowledge base; raise NotFound, a sentence, if there is none of that id."""

@@ -7,16 +7,18 @@ from collections.abc import Awaitable, Callable
 from pydantic import Field
 
 from core.runs.io.state_store import KbStateStore
-from core.runs.knowledge_base_state import KbState
+from core.runs.knowledge_base_state import SECTIONS, KbState
 from core.runs.run import Run
 from core.sources.io.loss_approval import approve_losses
 from workers.web.domain_files import take_up_domain
 from workers.web.errors import as_conflict
 from workers.web.job_models import ApprovalAnswer, DomainJobs, Job
-from workers.web.models import SourceName
+from workers.web.models import SourceName, shown
 from workers.web.routes.domains import DomainRequest
 from workers.web.routing import Call, RouteTable
 
+for kind in (KbState, *SECTIONS.values()):
+    shown(kind, kind.__name__)
 ROUTES = RouteTable("domains")
 
 
