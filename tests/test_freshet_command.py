@@ -103,7 +103,7 @@ NEVER = {
     "numpy",
 }
 NEVER |= {"onnxruntime", "prometheus_client", "core.runtime.parse_pool", "core.search.io.searcher"}
-NEVER |= {"core.store.field_types", "core.sources.domain_schema", "core.runs.knowledge_base_state"}
+NEVER |= {"core.store.field_types", "core.sources.domain_schema"}
 
 SEARCHING = {"core.search.io.searcher", "numpy", "tantivy", "tqdm"}
 """What only a search needs; the last one shows how far the first copy of the index is."""

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from core.ids import domain_of_source
 from core.runs import state_fields, state_json
-from core.runs.io.state_follower import STATE_VERSION
 from core.runs.knowledge_base_state import CrawlState, JobState, KbMetrics, KbState, ProcessingState
 
 SCHEMA: dict[str, Any] = {
@@ -202,8 +201,3 @@ def test_damaged_fields_have_defaults() -> None:
 def test_knowledge_base_of_a_source(sid: str, expected: str) -> None:
     """Feeds and single URLs belong to none."""
     assert domain_of_source(sid) == expected
-
-
-def test_version_that_runs_write() -> None:
-    """The job section is written without the model, and says the same version."""
-    assert KbState(kb_id="caf").version == STATE_VERSION

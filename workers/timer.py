@@ -24,7 +24,7 @@ from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.registry.io.periodic_cleanup import ArticleExpiry, Purger
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
-from core.runs.io.state_follower import StateFollower
+from core.runs.io.state_store import KbStateStore
 from core.runtime import logs, signals
 from core.runtime.history_recorder import HistoryRecorder
 from core.runtime.job_queues import JobQueues
@@ -71,7 +71,7 @@ class Timer(DueJobs):
             return
         self._reconciled_ts = now
         for domain_id in await DomainStore(self._client, self._keys).ids():
-            await StateFollower(self._client, self._keys).settle(domain_id, now)
+            await KbStateStore(self._client, self._keys).settle(domain_id, now)
         doctor = Doctor(self._client, self._keys, self._settings)
         findings = await doctor.check_sample(RECONCILE_ITEMS)
         await doctor.repair(findings, now)

@@ -15,7 +15,7 @@ from core.registry.io.due import HOLD_SECONDS
 from core.registry.record import iso
 from core.runs.io import run_scripts
 from core.runs.io.run_worker_store import RunWorkerStore
-from core.runs.io.state_follower import StateFollower
+from core.runs.io.state_store import KbStateStore
 from core.runs.run import (
     COUNTERS,
     REFRESH_SECONDS,
@@ -62,7 +62,7 @@ class RunStore:
         """`on_step` is called after each step: it saves the state of the domain."""
         self._client = client
         self._keys = keys
-        self._states = StateFollower(client, keys)
+        self._states = KbStateStore(client, keys)
         self._on_step = on_step
         self.workers = RunWorkerStore(client, keys)
 

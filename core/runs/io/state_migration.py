@@ -17,8 +17,7 @@ from core.runs import old_state, state_json
 from core.runs.io import old_state_files
 from core.runs.io.old_state_files import OldStateFiles
 from core.runs.io.state_file import StateFiles, is_file_name
-from core.runs.io.state_follower import iso_milliseconds
-from core.runs.io.state_store import KbStateStore
+from core.runs.io.state_store import KbStateStore, iso_milliseconds
 from core.runs.knowledge_base_state import KbState
 from core.settings import Settings
 from core.sources.io.domain_store import DomainStore

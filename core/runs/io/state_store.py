@@ -7,23 +7,80 @@ adds what follows from other keys. No writer reads a whole state to write it bac
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from datetime import UTC, datetime
+from typing import Any, cast
 
 from core.errors import NotFound
+from core.keys import Keys
 from core.registry import field_parsing
 from core.registry.io.due import HOLD_SECONDS, LOOK, RUN_HOLD_SECONDS
 from core.registry.record import iso
 from core.runs import state_fields, state_json
 from core.runs.io import state_scripts
-from core.runs.io.state_follower import StateFollower
 from core.runs.knowledge_base_state import MOST_PENDING, PENDING, KbState
-from core.runs.run import RunStatus, status_at
-from core.store.connect import HashFields
+from core.runs.run import Run, RunKind, RunStatus, domain_scope, status_at
+from core.store.commit import Command
+from core.store.connect import Client, HashFields
 from core.store.packing import packed_json
 
+MOST_WAITING = 1_000
+"""How many texts that wait to be embedded are counted, at most."""
+_BEGINS = frozenset({RunKind.CRAWL, RunKind.DOMAIN})
 
-class KbStateStore(StateFollower):
+
+class KbStateStore:
     """Writes and reads the states of knowledge bases."""
+
+    def __init__(self, client: Client, keys: Keys) -> None:
+        self._client = client
+        self._keys = keys
+
+    # ── the job section ──
+
+    def followed(self, run: Run, now: float) -> Command:
+        """The command that copies a run, as it is stored then, into the job section of its knowledge base.
+
+        A run that is a part of another, or of no knowledge base, is not to be followed (`is_followed`).
+        """
+        ask = self._ask(run.domain, now) | {
+            "run": run.id,
+            "created_ts": run.created_ts,
+            "created_at": iso(run.created_ts),
+            "begins": run.kind in _BEGINS,
+        }
+        keys = (*self._settled_keys(run.domain), self._keys.run(run.id), self._keys.runs_paused)
+        return ("EVAL", state_scripts.FOLLOW, len(keys), *keys, packed_json(ask).decode())
+
+    async def follow(self, run: Run, now: float) -> None:
+        """Copy a run into the job section of its knowledge base, if it has one and is not part of another run."""
+        if is_followed(run):
+            await self._client.execute_command(*self.followed(run, now))
+
+    async def settle(self, kb_id: str, now: float) -> bool:
+        """Go from `indexing` to `done` when no text of the knowledge base waits to be embedded.
+
+        Returns whether its phase was `indexing`.
+        """
+        keys = self._settled_keys(kb_id)
+        ask = packed_json(self._ask(kb_id, now))
+        return bool(await self._client.eval(state_scripts.SETTLE, len(keys), *keys, ask))
+
+    def _settled_keys(self, kb_id: str) -> tuple[str, str, str]:
+        return self._keys.kb_state(kb_id), self._keys.domain(kb_id), self._keys.embed_due
+
+    def _ask(self, kb_id: str, now: float) -> dict[str, Any]:
+        """Return the arguments of every script about a state."""
+        refs_head, refs_tail = self._keys.refs("\n").split("\n")
+        return {
+            "kb": kb_id,
+            "scope": domain_scope(kb_id),
+            "version": KbState(kb_id).version,
+            "updated_at": iso_milliseconds(now),
+            "now": now,
+            "refs_head": refs_head,
+            "refs_tail": refs_tail,
+            "most_waiting": MOST_WAITING,
+        }
 
     # ── save ──
 
@@ -33,7 +90,7 @@ class KbStateStore(StateFollower):
         `start`: where its crawl begins and what its addresses have in common; empty: as stored.
         """
         due_head, due_tail = self._keys.due("\n").split("\n")
-        ask = self.ask(kb_id, now) | {
+        ask = self._ask(kb_id, now) | {
             "until_ts": now + RUN_HOLD_SECONDS,  # a run holds back what it has picked for so long
             "held_ts": now + HOLD_SECONDS,
             "now_iso": iso(now),
@@ -116,3 +173,13 @@ class KbStateStore(StateFollower):
 
 
 _LATE = frozenset({PENDING, "crawl.start_url", "crawl.url_prefix"})
+
+
+def is_followed(run: Run) -> bool:
+    """Return whether a run is the job of a knowledge base: it works for one, and is not part of another run."""
+    return bool(run.domain) and not run.parent
+
+
+def iso_milliseconds(ts: float) -> str:
+    """Return a time as `2026-01-31T12:00:00.123Z`."""
+    return f"{datetime.fromtimestamp(ts, UTC).isoformat(timespec='milliseconds')[:23]}Z"
