@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from dataclasses import field, fields, replace
 
@@ -64,6 +65,26 @@ def test_it_is_a_dataclass() -> None:
     match place:
         case Place(name, port):
             assert (name, port) == ("a", 80)
+
+
+def test_arguments() -> None:
+    """Fields are arguments in their order, by place or by name; what is missing or unknown is an error."""
+    assert str(inspect.signature(Place))[:37] == "(name: 'str', port: 'int' = 80, tags:"
+    assert Place(port=1, name="a") == Place("a", 1)
+    with pytest.raises(TypeError, match=r"Place.__init__\(\) missing 1 required positional argument: 'name'"):
+        Place()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'prot'"):
+        Place("a", prot=1)  # type: ignore[call-arg]
+
+
+def test_order_of_defaults() -> None:
+    """A field without a default after one with a default is an error, as in any dataclass."""
+    with pytest.raises(TypeError, match="Wrong without a default"):
+
+        @value_class
+        class Wrong:
+            first: int = 0
+            second: int  # type: ignore[misc]
 
 
 def test_slots() -> None:
