@@ -32,7 +32,7 @@ from core.registry.io.item_store import ItemStore
 from core.registry.io.registrar import Registrar
 from core.runs.io.run_store import RunStore
 from core.runs.io.state_saver import StateSaver
-from core.runtime import logs
+from core.runtime import garbage, logs
 from core.runtime.parse_pool import ParsePool
 from core.settings import Settings
 from core.sources.io import read_permission
@@ -79,6 +79,7 @@ class Context:
 @asynccontextmanager
 async def open_context(settings: Settings, *, once: bool = False) -> AsyncIterator[Context]:
     """Wait for the server (for ever, or `once` for a while), check it, and yield the context of this process."""
+    garbage.settle()
     logs.configure(settings)
     async with (
         redis_health.open_when_ready(settings, once=once, should_warn=True) as (client, keys),

@@ -7,7 +7,6 @@ reaches it, it has one thread and no event loop, and it tells the pool how each 
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib
 import os
 import select
@@ -19,13 +18,9 @@ from typing import NoReturn
 
 import msgspec
 
-from core.runtime import parse_child, parse_tasks
+from core.runtime import garbage, parse_child, parse_tasks
 from core.runtime.parse_protocol import EXIT_STATUS, REQUEST_BYTES, ChildOptions
 from core.runtime.parse_tasks import ParseTask
-
-GARBAGE_THRESHOLD = 20_000
-"""New objects before the youngest are searched for garbage. A page makes thousands that live until its answer is sent;
-with Python's 700 they are searched again and again, for a twentieth of the CPU time of a page."""
 
 
 def main(argument: str) -> None:
@@ -34,7 +29,7 @@ def main(argument: str) -> None:
     parse_child.die_with_parent(options.parent_pid)
     control = socket.socket(fileno=os.dup(0))  # moved away from where a library might read
     parse_child.point_to_null(0)
-    gc.set_threshold(GARBAGE_THRESHOLD)
+    garbage.expect_imports()
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # NumPy would start threads, which a fork does not take along
     ForkServer(control, parse_tasks.load(options.registry), options).serve()
 
@@ -77,7 +72,7 @@ class ForkServer:
         if task.sample is not None and name not in self._warmed_up:
             self._warmed_up.add(name)
             task.run(task.sample)
-        gc.freeze()  # a search for garbage in a child would copy the pages of all these objects
+        garbage.settle()
         server_pid = os.getpid()
         with connection:
             try:

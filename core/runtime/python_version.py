@@ -12,20 +12,19 @@ import signal
 import sys
 from typing import Any
 
+from core.runtime import garbage
+
 NEEDED = ["ada_url", "aiohttp", "brotli", "charset_normalizer", "feedparser", "lxml", "lxml_html_clean"]
 NEEDED += ["msgspec", "protego", "publicsuffixlist", "py3langid", "pydantic", "redis", "rq", "selectolax"]
 NEEDED += ["dotenv", "tqdm", "trafilatura"]
 """Every dependency of pyproject.toml by its module, without what only `up` needs."""
 OLDEST = (3, 11)
-GARBAGE_THRESHOLD = 20_000
-"""New objects before the youngest are searched for garbage. With Python's 700 that is a fifth of the CPU time in which
-a command starts: its imports make some 100,000 objects, and all of them stay."""
 
 
 def require() -> None:
     """Exit with a sentence unless this Python is new enough and has what Freshet needs; from now on Ctrl-C is quiet."""
     sys.excepthook = _report
-    gc.set_threshold(GARBAGE_THRESHOLD)
+    garbage.expect_imports()
     # Else the end of the process searches all that was imported for garbage, several times: a fifth of a short command.
     atexit.register(gc.freeze)
     # Pydantic reads the metadata of every installed package for plugins of its own, of which we have none: 10 ms.

@@ -8,7 +8,6 @@ taken when it is told to stop (docs/architecture.md#queues).
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib
 import logging
 import time
@@ -26,7 +25,7 @@ from rq.serializers import JSONSerializer
 from rq.worker.base import DequeueStrategy, WorkerStatus
 
 from core.errors import FreshetError, StoreUnreachable
-from core.runtime import queue_cleanup, signals
+from core.runtime import garbage, queue_cleanup, signals
 from core.runtime.allowed_jobs import ALLOWED_JOBS, AllowedJob, AllowedJobs, job_class
 from core.runtime.forking_worker import ForkingWorker, WorkerTiming, log_abandoned
 from core.runtime.queue_names import QueueName, rq_queue_name
@@ -99,12 +98,13 @@ class QueueWorker(ForkingWorker):
     def serve(self, burst: bool = False) -> int:
         """Work; return how many jobs were taken."""
         self._is_burst = burst
+        garbage.expect_imports()
         for name in self._modules:  # once here, so that a job costs no imports
             try:
                 importlib.import_module(name)
             except ImportError as error:
                 raise PreloadFailed(f"Cannot start. Jobs need {name}, which cannot be imported ({error}).") from error
-        gc.freeze()  # a search for garbage in a child would copy the pages of all these objects
+        garbage.settle()
         self._install_signal_handlers()  # type: ignore[no-untyped-call]
         try:
             while not self._stop_requested and self._pass(burst):

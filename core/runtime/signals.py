@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from redis.exceptions import RedisError
 
 from core.errors import FreshetError
+from core.runtime import garbage
 from core.runtime.terminal import echo
 from core.store import redis_health
 from core.store.cancellation import Canceller
@@ -44,6 +45,7 @@ def run_until_stopped(start: Callable[[], Coroutine[object, object, None]]) -> i
 
 async def until_signal(start: Callable[[], Coroutine[object, object, None]]) -> int:
     """Run to the end or to a signal, in a loop that runs already; return the exit code of the process."""
+    garbage.settle()
     task = asyncio.ensure_future(start())
     loop, canceller = asyncio.get_running_loop(), Canceller(task)
     for number in (signal.SIGTERM, signal.SIGINT):
