@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from core.pages.extract import extract_page
+from core.sources.sharepoint.page_canvas import PageUnreadable
 from core.sources.sharepoint.page_html import (
     CleanPage,
-    PageUnreadable,
     clean_page,
     decode_original,
     encode_original,

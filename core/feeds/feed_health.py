@@ -66,7 +66,6 @@ class FeedPace:
 
 
 def health_of(status: FeedStatus, last_new_ts: float, now: float) -> FeedHealth:
-    """Return how a feed with this status is, that had its last new entry then."""
     if status is FeedStatus.OK:
         return FeedHealth.WORKING if now - last_new_ts < SILENT_SECONDS else FeedHealth.SILENT
     return _HEALTH[status]
@@ -95,7 +94,6 @@ def why_silent(state: FeedState, now: float) -> str:
 
 
 def why_then(state: FeedState) -> str:
-    """Return why the next poll is when it is, in a few words."""
     reason = state.next_poll_reason
     interval = _INTERVAL.fullmatch(reason)
     if interval:

@@ -56,7 +56,6 @@ def extract_links(
 
 
 def _link_of(entry: FeedEntry, matcher: Trackers, allow_list: AllowList) -> str | RejectedUrl:
-    """Return the clean link of one entry, or why it has none."""
     if not entry.link.strip():
         return RejectedUrl("", "no_link")
     target = unwrap(entry.link)

@@ -17,8 +17,6 @@ from core.value_class import value_class
 
 
 class FeedStatus(StrEnum):
-    """The status that people see."""
-
     NEW = "new"
     OK = "ok"
     ERROR = "error"
@@ -76,7 +74,6 @@ class FeedState:
 
     @property
     def address(self) -> str:
-        """The URL to fetch."""
         return self.fetch_url or self.url
 
     @property

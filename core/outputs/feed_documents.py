@@ -100,8 +100,6 @@ def _enclosures(image: str) -> list[Enclosure]:
 
 
 class RssDocument(Rss201rev2Feed):  # type: ignore[misc]
-    """RSS 2.0 with full texts, images, languages and a hub."""
-
     def rss_attributes(self) -> _Attributes:
         return {**super().rss_attributes(), **_NAMESPACES}
 
@@ -126,8 +124,6 @@ class RssDocument(Rss201rev2Feed):  # type: ignore[misc]
 
 
 class AtomDocument(Atom1Feed):  # type: ignore[misc]
-    """Atom 1.0 with images, languages and a hub."""
-
     def root_attributes(self) -> _Attributes:
         return {**super().root_attributes(), "xmlns:media": MEDIA_NAMESPACE}
 

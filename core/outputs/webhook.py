@@ -113,7 +113,6 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 
 
 def to_hash(webhook: Webhook) -> dict[str, str]:
-    """Return every field as readable text."""
     return {
         **{name: to_text(getattr(webhook, name)) for name in _PLAIN},
         **webhook.filter.to_hash(),
@@ -145,7 +144,6 @@ def to_text(value: object) -> str:
 
 
 def webhook_json(webhook: Webhook, sizes: QueueSizes, now: float) -> dict[str, object]:
-    """Return all that people may know of a webhook."""
     wanted = webhook.filter
     return {
         "id": webhook.id,

@@ -27,8 +27,6 @@ class DeliveryEnd(StrEnum):
 
 
 class MessageFate(StrEnum):
-    """What becomes of a message after an attempt."""
-
     DELIVERED = "delivered"
     RETRY = "retry"
     DEAD = "dead"

@@ -87,7 +87,6 @@ class CrawlParameters:
         return replace(self, scope=ALL, source_id="", source_type="")
 
     def of_all_steps(self) -> Self:
-        """Return the same choice of sources, for all steps."""
         return replace(self, steps=frozenset(ALL_STEPS))
 
     def takes(self, record: SourceRecord) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from core.errors import FeedFileError
 from core.feeds.category_names import category_slug
@@ -30,23 +31,16 @@ class FoundFeed:
     asked_url: str
     """The clean URL that was asked for; another than the feed's if that is a page."""
     others: Sequence[DiscoveredFeed]
+    category: str = ""
+    """The category that it was added to."""
 
 
-@value_class
-class AddedFeed:
-    category: str
-    feed: DiscoveredFeed
-    asked_url: str
-    """The clean URL that was asked for; another than the feed's if that is a page."""
-    others: Sequence[DiscoveredFeed]
-
-
-async def add_feed(context: Context, category: str, url: str) -> AddedFeed:
+async def add_feed(context: Context, category: str, url: str) -> FoundFeed:
     """Add the feed at a URL, or the best one of the site there; raise FeedFileError, a sentence, if there is none."""
     found = await find_feed(context, url)
     slug = category_slug(category)
     await context.subscriptions.add(slug, found.feed.url, found.content.title or found.feed.title)
-    return AddedFeed(slug, found.feed, found.asked_url, found.others)
+    return replace(found, category=slug)
 
 
 async def find_feed(context: Context, url: str) -> FoundFeed:

@@ -28,39 +28,33 @@ class FeedEntryState:
     """When the article was stored, or the link was last seen."""
 
 
-class FeedEntries:
-    def __init__(self, client: Client, keys: Keys) -> None:
-        self._client = client
-        self._keys = keys
+async def entries_of(client: Client, keys: Keys, feed_url: str, category: str, most: int) -> list[FeedEntryState]:
+    """Return the links of the feed's last body, those with the newest articles first; `category`: one of its."""
+    links: list[str] = []
+    async for batch in scanning.set_members(client, keys.feed_links(ids.feed_id(feed_url))):
+        links += batch
+        if len(links) >= MOST_LOOKED_AT:
+            break
+    entries = await _read(client, keys, links[:MOST_LOOKED_AT], category)
+    return sorted(entries, key=lambda entry: (not entry.uid, -entry.ts, entry.url))[:most]
 
-    async def of_feed(self, feed_url: str, category: str, most: int) -> list[FeedEntryState]:
-        """Return the links of the feed's last body, those with the newest articles first; `category`: one of its."""
-        links: list[str] = []
-        async for batch in scanning.set_members(self._client, self._keys.feed_links(ids.feed_id(feed_url))):
-            links += batch
-            if len(links) >= MOST_LOOKED_AT:
-                break
-        entries = await self._read(links[:MOST_LOOKED_AT], category)
-        return sorted(entries, key=lambda entry: (not entry.uid, -entry.ts, entry.url))[:most]
 
-    async def _read(self, links: list[str], category: str) -> list[FeedEntryState]:
-        keys, uids = self._keys, [ids.article_uid(url) for url in links]
-        targets = await read_many(self._client, [("GET", keys.alias(uid)) for uid in uids])
-        shown = [str(target or uid) for uid, target in zip(uids, targets, strict=True)]
-        articles = await read_many(self._client, [("HMGET", keys.article(uid), "title", "fetched_ts") for uid in shown])
-        titles = await read_many(self._client, [("HGET", keys.entry(uid), "title") for uid in uids])
-        seen = await read_many(self._client, [("ZSCORE", keys.category_links_seen(category), url) for url in links])
-        return [
-            FeedEntryState(
-                url,
-                str(title or entry_title or ""),
-                uid if fetched is not None else "",
-                field_parsing.timestamp(fetched or seen_ts),
-            )
-            for url, uid, (title, fetched), entry_title, seen_ts in zip(
-                links, shown, articles, titles, seen, strict=True
-            )
-        ]
+async def _read(client: Client, keys: Keys, links: list[str], category: str) -> list[FeedEntryState]:
+    uids = [ids.article_uid(url) for url in links]
+    targets = await read_many(client, [("GET", keys.alias(uid)) for uid in uids])
+    shown = [str(target or uid) for uid, target in zip(uids, targets, strict=True)]
+    articles = await read_many(client, [("HMGET", keys.article(uid), "title", "fetched_ts") for uid in shown])
+    titles = await read_many(client, [("HGET", keys.entry(uid), "title") for uid in uids])
+    seen = await read_many(client, [("ZSCORE", keys.category_links_seen(category), url) for url in links])
+    return [
+        FeedEntryState(
+            url,
+            str(title or entry_title or ""),
+            uid if fetched is not None else "",
+            field_parsing.timestamp(fetched or seen_ts),
+        )
+        for url, uid, (title, fetched), entry_title, seen_ts in zip(links, shown, articles, titles, seen, strict=True)
+    ]
 
 
 # ── that failed ──
@@ -105,20 +99,17 @@ class FailedEntries:
         """Return the entries of this feed that failed last, newest first: of its last body, and of earlier ones."""
         newest = texts(await self._client.zrange(self._keys.failures, 0, NEWEST_FAILURES - 1, desc=True))
         uids = dict.fromkeys(member.partition(":")[0] for member in newest)
-        found = {entry.url: entry for entry in await self._failed(list(uids), without_credentials(feed_url))}
+        found = {entry.url: entry for entry in await self.of_links(list(uids), without_credentials(feed_url))}
         looked_at = 0
         async for links in scanning.set_members(self._client, self._keys.feed_links(ids.feed_id(feed_url))):
-            found |= {entry.url: entry for entry in await self._failed([ids.article_uid(url) for url in links])}
+            found |= {entry.url: entry for entry in await self.of_links([ids.article_uid(url) for url in links])}
             looked_at += len(links)
             if looked_at >= MOST_OF_FEED_LOOKED_AT:
                 break
         return sorted(found.values(), key=lambda entry: (-entry.failed_ts, entry.url))[:most]
 
-    async def of_links(self, uids: Sequence[str]) -> list[FailedEntry]:
-        return await self._failed(uids)
-
-    async def _failed(self, uids: Sequence[str], feed: str = "") -> list[FailedEntry]:
-        """Return those of these links that failed; with `feed` only those that it named."""
+    async def of_links(self, uids: Sequence[str], feed: str = "") -> list[FailedEntry]:
+        """Return those of these links that failed, in order; with `feed` only those that it named."""
         records = await read_many(self._client, [("HMGET", self._keys.failure(uid), *_FIELDS) for uid in uids])
         retries = await read_many(self._client, [("ZSCORE", self._keys.retry, uid) for uid in uids])
         rows = zip(uids, records, retries, strict=True)

@@ -81,7 +81,6 @@ class FeedFetcher:
         return FeedChanged(_response(fetched, now), feed, body_hash)
 
     async def read(self, fetched: Fetched) -> FeedLinks | Failed:
-        """Return the links of a feed's body; `Failed` if it is none."""
         content_type = fetched.header("content-type")
         feed: FeedLinks | Failed = await self._pool.run(
             "feed",

@@ -98,7 +98,6 @@ async def poll_now(
 
 
 async def _wait_for_pause(context: Context) -> None:
-    """End when someone pauses polling."""
     while True:
         await asyncio.sleep(PAUSE_CHECK_SECONDS)
         with contextlib.suppress(RedisError, OSError):  # the polls meet the same error and report it

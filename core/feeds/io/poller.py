@@ -107,7 +107,6 @@ class PollCycle:
                 raise
 
     async def prune_links(self) -> None:
-        """Remove links and attempts whose TTL has passed."""
         now = self.clock.now()
         for category in await self.context.subscriptions.categories():
             self.counts["links_expired"] += await self.context.links.prune(category, now)

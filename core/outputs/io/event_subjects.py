@@ -36,7 +36,6 @@ class EventSubjects:
         self._keys = keys
 
     async def read(self, events: Sequence[StoredEvent]) -> list[LocatedSubject]:
-        """Return the subject of each event, in their order."""
         item_ids = [event.fields.get("id", "") if event.type != "run.finished" else "" for event in events]
         commands = [("HMGET", self._keys.item(name), *RECORD_FIELDS) for name in item_ids if name]
         rows = iter(await read_many(self._client, commands))

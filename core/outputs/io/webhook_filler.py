@@ -192,8 +192,6 @@ class WebhookFiller:
 
 @value_class
 class ReadStep:
-    """How far a reader comes with a window."""
-
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the webhook with their new values; none: there is nothing to write."""
     gap: tuple[Message, ...] = ()

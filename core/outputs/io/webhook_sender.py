@@ -112,7 +112,6 @@ class WebhookSender:
         self._heads.clear()
 
     async def release(self) -> None:
-        """Let another sender go on."""
         lease, self._lease = self._lease, None
         self._forget()
         if lease:
@@ -198,7 +197,6 @@ def _words(values: Mapping[str, Any]) -> list[str]:
 
 
 def _log_attempt(webhook: Webhook, message: Message, settlement: Settlement, attempt: Attempt) -> None:
-    """Log a delivery quietly, and what failed with its reason."""
     what, where = f"{message.type} {message.event_id}", f"{webhook.id} {redact(webhook.url)}"
     match settlement.fate:
         case MessageFate.DELIVERED:

@@ -148,7 +148,6 @@ class WebhookService:
         return attempts
 
     async def _drain(self, sender: WebhookSender) -> int:
-        """Make every attempt that is due now."""
         sender.read_again()
         count = 0
         while await sender.step(self._now()) == 0.0:

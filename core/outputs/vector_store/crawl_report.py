@@ -29,8 +29,6 @@ _NAME = re.compile(
 
 @value_class
 class ReportName:
-    """The name of a report tells what it is about."""
-
     created_ts: float
     """In whole seconds."""
     domain_id: str

@@ -19,8 +19,6 @@ _SUBFOLDER_PLACE = 3
 
 
 class EmbedChange(StrEnum):
-    """What became of an item since it was embedded."""
-
     ADDED = "ADDED"
     CHANGED = "CHANGED"
     REMOVED = "REMOVED"

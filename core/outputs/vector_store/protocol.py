@@ -12,8 +12,6 @@ from core.value_class import value_class
 
 
 class FileStatus(StrEnum):
-    """How far a store is with a file."""
-
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"
     FAILED = "failed"
@@ -36,8 +34,6 @@ class StoredFile:
 
 @value_class
 class UploadRequest:
-    """A local file that a store should have."""
-
     unique_id: str
     path: str
     """Absolute."""

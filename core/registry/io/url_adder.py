@@ -28,7 +28,7 @@ from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
 from core.runs.io.run_store import RunStore
 from core.runtime.job_queues import JobQueues
 from core.settings import Settings
-from core.sources.io.domain_sources import DomainSources
+from core.sources.io.domain_sources import source_taking
 from core.sources.io.source_items import SourceItems
 from core.store import connect
 from core.store.commit import Leases, new_token
@@ -114,7 +114,7 @@ class UrlAdder:
         is_known = known is not None and bool(known.sources)
         item_id = resolved.item_id if known is not None and is_known else item_id_of(ref)
         if domain:
-            source = await DomainSources(self._settings, self._client, self._keys).taking(domain, ref.address, now)
+            source = await source_taking(self._settings, self._client, self._keys, domain, ref.address, now)
         if domain or not is_known:
             listing = Listing(source, force=force, token=new_token(), must_exist=bool(domain))
             registered = await self._registrar.register([ref], listing, now)

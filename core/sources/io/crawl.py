@@ -92,11 +92,11 @@ async def crawl_source(
             if worker.requested is RunRequest.CANCEL:  # by the flag in Redis, perhaps
                 await context.sources.postpone_listing(sid, clock.now() + source.interval_seconds(context.settings))
             return await context.runs.fields(worker.run.id)
-        await _stay(worker, should_stop, on_wait)
+        await stay(worker, should_stop, on_wait)
 
 
-async def _stay(
-    worker: RunWorker, should_stop: Callable[[], bool], on_wait: Callable[[bool], Awaitable[None]] | None
+async def stay(
+    worker: RunWorker, should_stop: Callable[[], bool], on_wait: Callable[[bool], Awaitable[None]] | None = None
 ) -> None:
     """Wait for the end of a pause; however the wait ends, `on_wait` is called."""
     if on_wait:

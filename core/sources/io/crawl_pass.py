@@ -124,7 +124,7 @@ class CrawlPass:
         if await self.steps.prepare() and self.steps.lists:
             await self._read_all()
         elif not self.should_stop():
-            self.end = self.steps.listing_end
+            self.end = ListingEnd(is_complete=not self.steps.problem, reason=self.steps.problem)
             if self.steps.problem:
                 await self._finish_listing()
         await self._report()

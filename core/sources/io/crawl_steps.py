@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from core.models import ListingEnd
 from core.registry.io.loss_guard import LossGuard
 from core.runs.run import Run, RunPhase
 from core.runtime.context import Context
@@ -67,10 +66,6 @@ class CrawlSteps:
         """What people should read at the end: why the store is not up to date, and the first of what else failed."""
         more = f" (and {len(self.warnings) - 1} more)" if len(self.warnings) > 1 else ""
         return [phrase for phrase in (self.publish_problem, *(f"{one}{more}" for one in self.warnings[:1])) if phrase]
-
-    @property
-    def listing_end(self) -> ListingEnd:
-        return ListingEnd(is_complete=not self.problem, reason=self.problem)
 
     def with_failures(self, counts: Mapping[str, int]) -> Mapping[str, int]:
         """Return the counters of the run, with what the steps could not do among what failed."""

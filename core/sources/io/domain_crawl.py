@@ -21,7 +21,7 @@ from core.runs.run import COUNTERS, ENDED, Run, RunKind, RunPhase, RunStatus, so
 from core.runs.run_request import RunRequest
 from core.runtime.context import Context
 from core.sources.crawl_parameters import CrawlParameters
-from core.sources.io.crawl import crawl_source
+from core.sources.io.crawl import crawl_source, stay
 from core.sources.io.crawl_result import archive_crawl
 from core.sources.io.crawl_runs import ALL_OF_IT, CrawlMode, open_crawl_run
 from core.sources.io.domain_sources import select_sources
@@ -67,7 +67,7 @@ class DomainCrawl:
         worker.left_as = RunStatus.INTERRUPTED if self.stays else RunStatus.QUEUED
         await self._drop_dead(run)
         if await worker.join() is RunRequest.PAUSE and self.stays:
-            await self._stay(worker)
+            await stay(worker, self.should_stop)
         if worker.requested is RunRequest.NONE:
             await self._work(worker, clock)
         return await runs.require(run.id, clock.now())
@@ -82,13 +82,6 @@ class DomainCrawl:
     async def run_source(self, sid: str) -> None:
         clock = await ServerClock.ask(self.context.client)
         await self._crawl_source(sid, self.mode, clock, asked=self.asked)
-
-    async def _stay(self, worker: RunWorker) -> None:
-        try:
-            await worker.wait_while_paused(self.should_stop)
-        finally:
-            if worker.should_stop():
-                await cancellation.finish(worker.leave())
 
     async def _drop_dead(self, run: Run) -> None:
         """Forget killed processes of this machine, and release what they held: a source that was done, too."""
@@ -133,7 +126,8 @@ class DomainCrawl:
 
     async def _crawl(self, worker: RunWorker, sid: str, clock: ServerClock) -> None:
         runs, parent = self.context.runs, worker.run.id
-        before = await self._child(runs, parent, sid, clock.now())
+        children = await runs.children(parent, clock.now())
+        before = next((child for child in children if child.source == sid), None)
         if before is not None and before.status in ENDED:
             self.results[sid] = CrawledSource(sid, "", before)
             return
@@ -185,13 +179,8 @@ class DomainCrawl:
             self.results[sid] = CrawledSource(sid, "", run, error)
 
     def _statistics(self) -> dict[str, object]:
-        """Return what the steps did to each source that has steps."""
         told = {one.sid: dict(one.run.statistics) for one in self.results.values() if one.run and one.run.statistics}
         return {"sources": told} if told else {}
-
-    async def _child(self, runs: RunStore, run_id: str, sid: str, now: float) -> Run | None:
-        children = await runs.children(run_id, now)
-        return next((child for child in children if child.source == sid), None)
 
     # ── totals ──
 

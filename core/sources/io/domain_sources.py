@@ -26,41 +26,39 @@ class NoSourceTakesIt(FreshetError):
     """No source of a domain takes an address."""
 
 
-class DomainSources:
-    """Judges addresses by the configuration of a domain's sources; opens none of them."""
+async def source_taking(
+    settings: Settings, client: Client, keys: Keys, domain_id: str, address: str, now: float
+) -> str:
+    """Return the first source of the domain that takes the address; raise NoSourceTakesIt with all reasons.
 
-    def __init__(self, settings: Settings, client: Client, keys: Keys) -> None:
-        self._settings = settings
-        self._domains = DomainStore(client, keys)
-        self._sources = SourceStore(client, keys)
+    Judged by the configuration of the sources; none of them is opened.
+    """
+    sources, reasons = SourceStore(client, keys), []
+    for sid in (await DomainStore(client, keys).require(domain_id)).sources:
+        reason = await _reason(settings, sources, sid, address, now)
+        if not reason:
+            return sid
+        reasons.append(f"{sid}: {reason}")
+    raise NoSourceTakesIt(
+        f"No source of {domain_id} takes {redact(address)[:200]} ({'; '.join(reasons)}). "
+        "Add a source that covers it to the domain, or add it without a domain."
+    )
 
-    async def taking(self, domain_id: str, address: str, now: float) -> str:
-        """Return the first source of the domain that takes the address; raise NoSourceTakesIt with all reasons."""
-        reasons = []
-        for sid in (await self._domains.require(domain_id)).sources:
-            reason = await self._reason(sid, address, now)
-            if not reason:
-                return sid
-            reasons.append(f"{sid}: {reason}")
-        raise NoSourceTakesIt(
-            f"No source of {domain_id} takes {redact(address)[:200]} ({'; '.join(reasons)}). "
-            "Add a source that covers it to the domain, or add it without a domain."
-        )
 
-    async def _reason(self, sid: str, address: str, now: float) -> str:
-        """Return why a source does not take an address; empty if it does."""
-        try:
-            state = await self._sources.read(sid)
-            if state is None:
-                return "is not there any more"
-            state = replace(state, record=replace(state.record, sid=sid))
-            kind = source_kinds.source_class(state.record.kind)
-            judgement = kind.judge(state, self._settings, address, 0, now)
-        except (DomainFileError, ValueError, KeyError) as error:
-            return f"cannot be read ({error})"
-        if judgement is None or not kind.follows_links:
-            return "is of another place"
-        return judgement.reason + (f" by {judgement.rule}" if judgement.reason and judgement.rule else "")
+async def _reason(settings: Settings, sources: SourceStore, sid: str, address: str, now: float) -> str:
+    """Return why a source does not take an address; empty if it does."""
+    try:
+        state = await sources.read(sid)
+        if state is None:
+            return "is not there any more"
+        state = replace(state, record=replace(state.record, sid=sid))
+        kind = source_kinds.source_class(state.record.kind)
+        judgement = kind.judge(state, settings, address, 0, now)
+    except (DomainFileError, ValueError, KeyError) as error:
+        return f"cannot be read ({error})"
+    if judgement is None or not kind.follows_links:
+        return "is of another place"
+    return judgement.reason + (f" by {judgement.rule}" if judgement.reason and judgement.rule else "")
 
 
 # ── by the parameters of a crawl ──

@@ -42,7 +42,6 @@ class StoredDomain:
 
     @property
     def vector_store(self) -> VectorStoreChoice:
-        """Where its texts are embedded."""
         read = field_parsing.mapping(self.config)
         name, store_id, index = (str(read.get(key, "")) for key in ("vector_store_name", "vector_store_id", "index"))
         return VectorStoreChoice(name or self.id, store_id, index or "redis")
@@ -115,7 +114,6 @@ class DomainStore:
 
 
 def no_domain(domain_id: str) -> NotFound:
-    """Return what is said where there is no domain of this id."""
     return NotFound(f"There is no domain {domain_id}. `python -m scripts.domain list` shows what there is.")
 
 

@@ -163,7 +163,6 @@ class FolderSource(Source):
 
 
 def judge_path(patterns: PathPatterns, path: str) -> Judgement:
-    """Return whether patterns take a path, and which one does not."""
     if patterns.matches(path):
         return Judgement()
     pattern = patterns.excluded_by(path)

@@ -60,8 +60,6 @@ class _ListingFailed(Exception):
 
 @value_class
 class BranchHead:
-    """The commit that a branch is at, and how to ask whether it still is."""
-
     commit: str
     etag: str
     url: str
@@ -97,11 +95,9 @@ class GithubConfig(SourceConfig):
 
     @classmethod
     def recognise(cls, word: str, web_url: str) -> dict[str, Any] | None:
-        """Recognise the address of a repository, of a branch or of a folder in it."""
         return _named_repository(word, web_url)
 
     def companions(self, web_url: str) -> Sequence[tuple[str, str, SourceConfig]]:
-        """Return the wiki, a site beside its repository, if wanted."""
         if not self.wiki:
             return ()
         url = f"{web_url.rstrip('/')}/{self.repo}/wiki"

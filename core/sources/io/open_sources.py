@@ -66,7 +66,6 @@ class OpenSources:
             return None
 
     async def open(self, sid: str) -> Source | None:
-        """Return a source, or None if there is none of that id."""
         if sid not in self._open:
             async with self._opening:  # the first hundred visits begin at once, and each would read it
                 if sid not in self._open:

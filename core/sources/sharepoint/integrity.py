@@ -44,7 +44,6 @@ class IntegrityCounts:
 
     @property
     def summary(self) -> str:
-        """The line for the log."""
         missing = self.missing_in_map + self.missing_on_disk
         if missing or self.orphans_deleted or self.moved or self.not_corrected:
             return (

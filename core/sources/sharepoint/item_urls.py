@@ -65,7 +65,6 @@ def server_relative_of(url: str, source_type: SharePointType) -> str:
 
 
 def ending_of(url: str) -> str:
-    """Return the ending of the file that a URL names, in lower case."""
     return PurePosixPath(unquote(urlsplit(url).path)).suffix.removeprefix(".").lower()
 
 

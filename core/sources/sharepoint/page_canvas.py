@@ -35,8 +35,6 @@ class PageUnreadable(ValueError):
 
 @value_class
 class TextWebPart:
-    """Text that an author wrote."""
-
     html: str
 
 

@@ -14,10 +14,8 @@ from html import escape, unescape
 
 from core.pages.text_cleaning import collapse_whitespace, strip_unstorable
 from core.sources.sharepoint.html_fragments import clean_fragment, count_classic_web_parts, described_image, is_safe_url
-from core.sources.sharepoint.page_canvas import PageUnreadable, TextWebPart, WebPart, read_canvas
+from core.sources.sharepoint.page_canvas import TextWebPart, WebPart, read_canvas
 from core.value_class import value_class
-
-__all__ = ("CleanPage", "PageUnreadable", "clean_page", "decode_original", "encode_original", "unread_web_parts")
 
 CANVAS_FIELDS = ("LayoutWebpartsContent", "CanvasContent1")
 HTML_FIELDS = ("WikiField", "PublishingPageContent")

@@ -38,7 +38,6 @@ def is_over_threshold(code: str) -> bool:
 
 
 def listing_advice(refused: RequestRefused, what: str, site_url: str) -> str:
-    """Return why something cannot be listed, and what to do."""
     if is_over_threshold(refused.code):
         advice = "Its filter is about a column without an index, and there are more than 5,000 items: add an index."
     else:

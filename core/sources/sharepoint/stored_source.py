@@ -13,8 +13,6 @@ from core.value_class import value_class
 
 @value_class
 class StoredSource:
-    """A source as its domain.json has it."""
-
     domain_id: str
     source_id: str
     """Its own name, without that of the domain."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pydantic import Field
 
 from core.feeds.io.feed_adder import NoFeedThere
-from core.feeds.io.feed_entries import FailedEntries, FeedEntries
+from core.feeds.io.feed_entries import FailedEntries, entries_of
 from core.feeds.io.feed_preview import PreviewEntry, preview_feed
 from core.models import RejectedUrl
 from core.urls.secrets import redact
@@ -93,7 +93,7 @@ async def preview(call: StoreCall, asked: PreviewFeedRequest) -> PreviewFeedAnsw
 async def list_entries(call: StoreCall, asked: FeedEntriesRequest) -> FeedEntriesAnswer:
     """The entries of a feed's last body with their articles, and those that gave none, with the reason."""
     url, categories = await require_feed(call, asked.id)
-    entries = await FeedEntries(call.client, call.keys).of_feed(url, categories[0], asked.limit)
+    entries = await entries_of(call.client, call.keys, url, categories[0], asked.limit)
     failed = await FailedEntries(call.client, call.keys).of_feed(url, asked.limit)
     return FeedEntriesAnswer(
         entries=[FeedEntryAnswer.copied(one, url=redact(one.url), ts=one.ts or None) for one in entries],

@@ -11,7 +11,7 @@ from core import ids
 from core.errors import NotFound
 from core.feeds.feed_health import feed_json
 from core.feeds.feed_state import FeedState
-from core.feeds.io.feed_adder import AddedFeed, NoFeedThere, add_feed
+from core.feeds.io.feed_adder import FoundFeed, NoFeedThere, add_feed
 from core.feeds.io.feed_directory import FeedDirectory, FeedFilter
 from core.feeds.io.feed_options import FeedOptions
 from core.feeds.io.feed_preview import FeedPreview
@@ -219,7 +219,7 @@ async def subscribe(call: Call, asked: AddFeedRequest) -> AddFeedAnswer:
     return AddFeedAnswer.copied(added, **found_feed(added))
 
 
-def found_feed(found: AddedFeed | FeedPreview) -> dict[str, object]:
+def found_feed(found: FoundFeed | FeedPreview) -> dict[str, object]:
     """Return the feed that was found at an address, and the others of its site, as answers name them."""
     return {
         "id": ids.feed_id(found.feed.url),

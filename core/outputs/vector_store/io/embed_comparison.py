@@ -130,7 +130,6 @@ class EmbedComparison:
             await asyncio.to_thread(self._maps.put_file, marked)
 
     async def _rename(self, decision: EmbedItem) -> None:
-        """Let a file stay in the store under its new name and place."""
         file, row, stored = decision.file, decision.row, decision.stored
         assert row is not None
         if not has_moved(file, row):

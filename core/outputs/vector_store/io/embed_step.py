@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
 
 from core.outputs.vector_store.embed_changes import EmbedChange, change_of, failed_folder_sentence, subfolder_of
 from core.outputs.vector_store.io import metadata_file
@@ -37,25 +36,17 @@ async def embed(
     store: VectorStore, storage: CrawlerStorage, source: StoredSource, step: Step, *, is_full: bool
 ) -> EmbedCounts:
     """Bring the store up to date. Raises VectorStoreMissing, or VectorStoreUnavailable before anything is changed."""
-    async with _open_pass(store, storage, source, step, is_full) as one:
+    with contextlib.ExitStack() as stack:
+        maps = await asyncio.to_thread(stack.enter_context, EmbedMaps(storage, source))
+        listing = stack.enter_context(StoreListing(storage.source_folder(source)))
+        named = stack.enter_context(NamedFiles(storage, storage.map_file(source, VectorStoreRow)))
+        one = EmbedStepContext(store, storage, source, source.paths, maps, listing, named, step, is_full)
         if not one.maps.has_files:
             one.warn(f"{source.source_id} has no readable {FileRow.file_name}: nothing is embedded until its download.")
             return one.counts
         await _Embedding(one).run()
         await asyncio.to_thread(metadata_file.record, storage, source, one.maps)
     return step.statistics.embed
-
-
-@contextlib.asynccontextmanager
-async def _open_pass(
-    store: VectorStore, storage: CrawlerStorage, source: StoredSource, step: Step, is_full: bool
-) -> AsyncIterator[EmbedStepContext]:
-    folder = storage.source_folder(source)
-    with contextlib.ExitStack() as stack:
-        maps = await asyncio.to_thread(stack.enter_context, EmbedMaps(storage, source))
-        listing = stack.enter_context(StoreListing(folder))
-        named = stack.enter_context(NamedFiles(storage, storage.map_file(source, VectorStoreRow)))
-        yield EmbedStepContext(store, storage, source, source.paths, maps, listing, named, step, is_full)
 
 
 class _Embedding:

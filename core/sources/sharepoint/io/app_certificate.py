@@ -16,8 +16,6 @@ _SETTING = "SHAREPOINT_CERTIFICATE_PATH"
 
 @value_class
 class AppCertificate:
-    """What signs the requests for tokens."""
-
     private_key: str
     """PEM, decrypted; it stays in memory."""
     thumbprint: str

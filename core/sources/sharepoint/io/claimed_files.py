@@ -23,8 +23,6 @@ from core.sources.sharepoint.time_stamps import timestamp_of
 
 
 class ClaimedFiles:
-    """The rows of `files_map.csv` and their files."""
-
     def __init__(self, mirror: MirrorStorage, rows: RowTable[FileRow], append: Callable[[FileRow], None]) -> None:
         """`append` writes a row down, as in `files_map.csv`."""
         self.mirror = mirror
@@ -105,7 +103,6 @@ class ClaimedFiles:
         return True
 
     def remove(self, row: FileRow) -> None:
-        """Remove an item's row from the table, and its files."""
         with self._lock:
             self.rows.remove(row.sharepoint_unique_file_id)
             self._remove_files(row, kept=set())

@@ -20,8 +20,6 @@ ShouldStop = Callable[[], bool]
 
 
 class ThrottleGate:
-    """A gate that is open, or closed until a point in time."""
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._opens_at = 0.0
@@ -33,7 +31,6 @@ class ThrottleGate:
             self._opens_at = max(self._opens_at, opens_at)
 
     def closed_seconds(self) -> float:
-        """Return how much longer it is closed."""
         return max(self._opens_at - time.monotonic(), 0.0)
 
     def wait(self, should_stop: ShouldStop) -> None:
