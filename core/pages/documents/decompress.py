@@ -7,8 +7,9 @@ a part of it. So every decompressor says at the end whether the body was complet
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
+
+from isal import isal_zlib
 
 from core.errors import CutShort, Damaged
 
@@ -55,7 +56,7 @@ class _Gzip:
     """gzip members one after the other. Other data after the last one is ignored, as in browsers."""
 
     def __init__(self) -> None:
-        self._stream = zlib.decompressobj(_GZIP)
+        self._stream = isal_zlib.decompressobj(_GZIP)
         self._members = 0
         self._between = b""
         """The first bytes after a member, while they are too few to tell whether another begins."""
@@ -75,7 +76,7 @@ class _Gzip:
                 self._members += 1
                 if self._members > MAX_MEMBERS:
                     raise Damaged("The response is gzip in too many parts.")
-                self._stream = zlib.decompressobj(_GZIP)
+                self._stream = isal_zlib.decompressobj(_GZIP)
             yield from _pieces(self._stream, data, CutShort(_DAMAGED))
             data = self._stream.unused_data
 
@@ -98,7 +99,7 @@ class _Deflate:
     def __init__(self) -> None:
         self._start = b""
         self._is_raw = False
-        self._stream: zlib._Decompress | None = None
+        self._stream: isal_zlib.Decompress | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -112,7 +113,7 @@ class _Deflate:
             data = self._start
             # RFC 1950: zlib is deflate with a checksum over the first two bytes.
             self._is_raw = data[0] & 0x0F != 8 or (data[0] << 8 | data[1]) % 31 != 0
-            self._stream = zlib.decompressobj(_RAW if self._is_raw else _ZLIB)
+            self._stream = isal_zlib.decompressobj(_RAW if self._is_raw else _ZLIB)
         # The raw stream has no signature: data that it cannot read may be anything.
         yield from _pieces(self._stream, data, Damaged(_MISLABELLED) if self._is_raw else CutShort(_DAMAGED))
 
@@ -145,12 +146,12 @@ class _Brotli:
                 return
 
 
-def _pieces(stream: zlib._Decompress, data: bytes, error: Damaged | CutShort) -> Iterator[bytes]:
+def _pieces(stream: isal_zlib.Decompress, data: bytes, error: Damaged | CutShort) -> Iterator[bytes]:
     """Yield all that this data gives, up to the end of the stream; raise `error` where it is damaged."""
     while not stream.eof:
         try:
             piece = stream.decompress(data, PIECE_BYTES)
-        except zlib.error as damage:
+        except isal_zlib.error as damage:  # type: ignore[misc] # the stubs call it an object
             raise error from damage
         data = stream.unconsumed_tail
         if piece:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zlib
+from isal import isal_zlib
 
 from core.errors import CutShort, Damaged, FailCode, FailDetail
 from core.models import Failed
@@ -40,9 +40,9 @@ def _gunzip_at_once(body: bytes, max_bytes: int) -> bytes | None:
 
     None for all else: several members, a broken or false one, too much content.
     """
-    stream = zlib.decompressobj(_GZIP)
+    stream = isal_zlib.decompressobj(_GZIP)
     try:
         plain = stream.decompress(body, max_bytes)
-    except zlib.error:
+    except isal_zlib.error:  # type: ignore[misc] # the stubs call it an object
         return None
     return plain if stream.eof and not stream.unused_data else None
