@@ -6,6 +6,7 @@ and cancelled. Reads no clock, opens no connection.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from dataclasses import fields as dataclass_fields
@@ -185,45 +186,30 @@ def resume_command(scope: str) -> str:
     return f"python -m scripts.runs resume {scope}" if scope in set(RunKind) else ""
 
 
+_SEPARATE = {"id", "kind", "status", "phase", "progress", "counts"}
+_PLAIN = {one.name: str(one.type) for one in dataclass_fields(Run) if one.name not in _SEPARATE}
+_READERS: Mapping[str, Callable[[str | None], Any]] = {
+    "str": lambda text: text or "",
+    "int": field_parsing.integer,
+    "float": field_parsing.timestamp,
+    "Mapping[str, str]": field_parsing.mapping,
+    "Mapping[str, float]": field_parsing.mapping,
+    "Mapping[str, Any]": field_parsing.mapping,
+}
+
+
 def parse_run(run_id: str, fields: Mapping[str, str], now: float) -> Run:
     """Return a stored run as it is at this time: without a heartbeat it is interrupted. Damaged fields are defaults."""
-
-    def text(name: str) -> str:
-        return fields.get(name, "")
-
-    def time(name: str) -> float:
-        return field_parsing.timestamp(fields.get(name))
-
-    def integer(name: str) -> int:
-        return field_parsing.integer(fields.get(name))
-
     status = _word(RunStatus, fields.get("status"), RunStatus.INTERRUPTED)
+    values: dict[str, Any] = {name: _READERS[kind](fields.get(name)) for name, kind in _PLAIN.items()}
     return Run(
         id=run_id,
         kind=_word(RunKind, fields.get("kind"), RunKind.CRAWL),
-        status=status_at(status, time("heartbeat_ts"), now),
-        domain=text("domain"),
-        source=text("source"),
-        mode=text("mode"),
-        parent=text("parent"),
-        parameters=field_parsing.mapping(fields.get("parameters")),
-        started_by=text("started_by"),
+        status=status_at(status, values["heartbeat_ts"], now),
         phase=_word(RunPhase, fields.get("phase"), RunPhase.CRAWLING),
-        progress=min(max(integer("progress"), 0), 100),
-        message=text("message"),
-        error=text("error"),
-        problem=text("problem"),
-        created_ts=time("created_ts"),
-        started_ts=time("started_ts"),
-        ended_ts=time("ended_ts"),
-        heartbeat_ts=time("heartbeat_ts"),
-        in_flight=integer("in_flight"),
-        parts=integer("parts"),
-        left=integer("left"),
-        counts={name: integer(name) for name in _counter_names(fields)},
-        metrics=field_parsing.mapping(fields.get("metrics")),
-        statistics=field_parsing.mapping(fields.get("statistics")),
-        receipt=text("receipt"),
+        progress=min(max(field_parsing.integer(fields.get("progress")), 0), 100),
+        counts={name: field_parsing.integer(fields.get(name)) for name in _counter_names(fields)},
+        **values,
     )
 
 
@@ -258,34 +244,14 @@ def status_at(status: RunStatus, heartbeat_ts: float, now: float) -> RunStatus:
     return silent.get(status, status)
 
 
-def run_json(run: Run) -> dict[str, object]:
-    """Return a run as scripts print it and the API sends it; times are ISO 8601, null where there is none."""
-    return {
-        "id": run.id,
-        "kind": str(run.kind),
-        "status": str(run.status),
-        "domain": run.domain,
-        "source": run.source,
-        "mode": run.mode,
-        "parent": run.parent,
-        "parameters": dict(run.parameters),
-        "started_by": run.started_by,
-        "phase": str(run.phase),
-        "progress": run.progress,
-        "message": run.message,
-        "error": run.error,
-        "problem": run.problem,
-        "created_at": _time(run.created_ts),
-        "started_at": _time(run.started_ts),
-        "ended_at": _time(run.ended_ts),
-        "heartbeat_at": _time(run.heartbeat_ts),
-        "in_flight": run.in_flight,
-        "left": run.left,
-        "counts": dict(run.counts),
-        "metrics": dict(run.metrics),
-        "statistics": dict(run.statistics),
-        "receipt": run.receipt,
-    }
+_SHOWN = {one.name: re.sub("_ts$", "_at", one.name) for one in dataclass_fields(Run) if one.name != "parts"}
+"""The names of fields in JSON, where times are ISO 8601: `ended_ts` → `ended_at`."""
+
+
+def run_json(run: Run) -> dict[str, Any]:
+    """Return a run as scripts print it and the API sends it; a time is null where there is none."""
+    told = {name: getattr(run, name) for name in _SHOWN}
+    return {_SHOWN[name]: _time(value) if name.endswith("_ts") else value for name, value in told.items()}
 
 
 NO_COUNTERS = frozenset({one.name for one in dataclass_fields(Run)}) | {
