@@ -22,6 +22,7 @@ from scripts.command_names import as_typed, columns_as_typed
 
 if TYPE_CHECKING:
     from core.keys import Keys
+    from core.runtime.context import Context
     from core.settings import Settings
     from core.store import connect
 
@@ -42,6 +43,15 @@ async def open_session() -> AsyncIterator[tuple[Settings, Keys, connect.Client]]
         yield settings, Keys.of(settings), client
     finally:
         await client.aclose()
+
+
+@contextlib.asynccontextmanager
+async def open_context() -> AsyncIterator[Context]:
+    """What a worker has, on a server that answered."""
+    from core.runtime.context import build_context
+
+    async with open_session() as (settings, keys, client), build_context(settings, client, keys) as context:
+        yield context
 
 
 def parser(module: str, description: str | None) -> argparse.ArgumentParser:

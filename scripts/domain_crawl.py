@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from core.outputs.vector_store.crawl_report import CrawledSource
-from core.runtime.context import Context, build_context
+from core.runtime.context import Context
 from core.runtime.terminal import echo
 from core.sources.crawl_parameters import ALL, MOST_RETRY_BATCHES, RETRY_BATCHES, SCOPES, CrawlParameters
 from core.sources.io.crawl import CrawlMode
@@ -67,16 +67,13 @@ async def crawl(
     """Crawl each source, or take one step of that, or tell what it would do; return 1 if one was held or failed."""
     steps = frozenset({step} if step else ALL_STEPS)
     asked = CrawlParameters(steps, scope, source or "", source_type or "", retry_batches)
-    async with (
-        command_line.open_session() as (settings, keys, client),
-        build_context(settings, client, keys) as context,
-    ):
+    async with command_line.open_context() as context:
         work = _Work(context, domain_id, CrawlMode(mode), asked, step)
         chosen = await work.steps.select(domain_id, asked)
         if dry_run:
             return await work.preview(chosen, json=json)
         for sid in chosen.sids if yes else ():
-            await approve_losses(client, keys, domain_id, sid)
+            await approve_losses(context.client, context.keys, domain_id, sid)
         stop = asyncio.Event()
         async with _stoppable(stop):
             await work.run(chosen, stop)
@@ -93,10 +90,7 @@ async def crawl(
 
 async def cleanup(domain_id: str, *, dry_run: bool = False, json: bool = False) -> int:
     """Remove from files_metadata.json what no vector store and no map has any more."""
-    async with (
-        command_line.open_session() as (settings, keys, client),
-        build_context(settings, client, keys) as context,
-    ):
+    async with command_line.open_context() as context:
         done = await DomainSteps(context, is_own_command=True).clean_metadata(domain_id, dry_run=dry_run)
     said = "Would remove" if dry_run else "Removed"
     text = f"{said} {done['removed']} of files_metadata.json; {done['remaining']} remain."

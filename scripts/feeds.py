@@ -37,7 +37,6 @@ from core.feeds.io.subscription_sync import import_feeds, is_in_feed_file, read_
 from core.feeds.io.subscriptions import Subscriptions
 from core.models import DiscoveredFeed
 from core.pages.text_cleaning import printable_line
-from core.runtime.context import build_context
 from core.runtime.terminal import echo
 from core.urls.secrets import redact
 from scripts import command_line
@@ -74,10 +73,7 @@ async def export() -> int:
 
 async def add(category: str, url: str) -> int:
     """Subscribe to a feed, or to the feed of a site."""
-    async with (
-        command_line.open_session() as (settings, keys, client),
-        build_context(settings, client, keys) as context,
-    ):
+    async with command_line.open_context() as context:
         try:
             added = await add_feed(context, category, url)
         except NoFeedThere as none:

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from core.feeds.io.manual_poll import choose_feeds, poll_now, require_unpaused
 from core.feeds.poll_result import PollEnd, PollReport
 from core.pages.text_cleaning import printable_line
-from core.runtime.context import build_context
 from core.runtime.terminal import echo
 from core.urls.secrets import redact
 from scripts import command_line
@@ -16,11 +15,8 @@ from scripts.tables import counted, span
 
 async def poll(url: str, category: str, force: bool, *, as_json: bool = False) -> int:
     """Poll a feed or the feeds of a category; exit code 1 if one of them failed."""
-    async with (
-        command_line.open_session() as (settings, keys, client),
-        build_context(settings, client, keys) as context,
-    ):
-        await require_unpaused(client, keys)
+    async with command_line.open_context() as context:
+        await require_unpaused(context.client, context.keys)
         urls = await choose_feeds(context.subscriptions, url=url, category=category)
         reports = await poll_now(context, urls, force=force, watch=(lambda _: None) if as_json else _tell)
     code = 1 if any(report.is_failure for report in reports) else 0
@@ -34,7 +30,7 @@ async def poll(url: str, category: str, force: bool, *, as_json: bool = False) -
         failed = sum(report.is_failure for report in reports)
         echo(f"{counted(len(reports), 'feed')}: {counted(new_links, 'new link')}, {failed} failed.")
     if new_links:
-        seconds = settings.ingest_cycle_seconds
+        seconds = context.settings.ingest_cycle_seconds
         echo(f"Next: a running ingestor fetches the articles within {seconds:g} s. Without one, do it now:")
         echo("    python -m workers.canonical_fetcher")
     return code

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from core.feeds.io.feed_preview import preview_feed
 from core.pages.text_cleaning import printable_line
-from core.runtime.context import build_context
 from core.runtime.terminal import echo
 from core.urls.secrets import redact
 from scripts import command_line
@@ -13,10 +12,7 @@ from scripts.tables import counted, table
 
 async def preview(category: str, url: str) -> int:
     """Print the feed at a URL, its first entries and what would be refused."""
-    async with (
-        command_line.open_session() as (settings, keys, client),
-        build_context(settings, client, keys) as context,
-    ):
+    async with command_line.open_context() as context:
         found = await preview_feed(context, url, category)
     echo(f"{redact(found.feed.url)} ({printable_line(found.feed.title) or 'untitled'}) [{found.kind}]")
     if found.subscribed:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from aiohttp import web
 from pydantic import Field, JsonValue, create_model
 
 from core.registry import field_parsing
-from core.registry.io.item_forgetter import removal_counts
+from core.registry.io.item_forgetter import ForgetCounts, removal_counts
 from core.sources.domain_schema import Domain
 from core.sources.io import source_kinds
 from core.sources.io.domain_file import parse_domain
@@ -102,6 +102,15 @@ class RemovalAnswer(AnswerModel):
     removed: dict[str, int]
     comes_back_by: list[str] = Field(description="Sources that may still list it or link to it.")
 
+    @classmethod
+    def of(cls, name: str, counts: ForgetCounts, *, dry_run: bool) -> Self:
+        return cls(
+            name=name,
+            dry_run=dry_run,
+            removed=removal_counts(counts),
+            comes_back_by=sorted(counts.comes_back_by),
+        )
+
 
 ROUTES = RouteTable("domains")
 
@@ -186,9 +195,4 @@ async def delete_domain(call: Call, asked: RemoveDomainRequest) -> RemovalAnswer
     Items that other sources list stay.
     """
     counts = await remove_domain(call.settings, call.client, call.keys, asked.id, dry_run=asked.dry_run)
-    return RemovalAnswer(
-        name=asked.id,
-        dry_run=asked.dry_run,
-        removed=removal_counts(counts),
-        comes_back_by=sorted(counts.comes_back_by),
-    )
+    return RemovalAnswer.of(asked.id, counts, dry_run=asked.dry_run)

@@ -7,7 +7,6 @@ from pydantic import Field, model_validator
 
 from core.doctor.io.doctor import Doctor
 from core.registry.io.forget_by_name import forget_page, forget_subscription
-from core.registry.io.item_forgetter import removal_counts
 from core.runtime.store_status import collect_status
 from core.search.io.export import Exporter, ExportFilter, export_lines
 from core.sources.io.domain_setup import remove_domain
@@ -97,12 +96,7 @@ async def forget(call: Call, asked: ForgetRequest) -> RemovalAnswer:
         counts, _ = await forget_subscription(call.client, call.keys, asked.feed, dry_run=asked.dry_run)
     else:
         counts = await forget_page(call.settings, call.client, call.keys, asked.name, dry_run=asked.dry_run)
-    return RemovalAnswer(
-        name=redact(asked.domain or asked.feed or asked.name),
-        dry_run=asked.dry_run,
-        removed=removal_counts(counts),
-        comes_back_by=sorted(counts.comes_back_by),
-    )
+    return RemovalAnswer.of(redact(asked.domain or asked.feed or asked.name), counts, dry_run=asked.dry_run)
 
 
 @ROUTES.add("POST", "/api/doctor", fields_in="body")
