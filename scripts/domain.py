@@ -73,7 +73,6 @@ async def add(what: str, domain_id: str | None) -> int:
 
 
 async def list_domains(json: bool = False) -> int:
-    """Show every domain and its sources in one table."""
     async with command_line.open_session() as (settings, keys, client):
         problems = await DomainFileSync(settings, client, keys, is_own_command=True).all()
         domains, now = await read_domains(client, keys), await connect.now(client)

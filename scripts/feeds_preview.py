@@ -11,7 +11,6 @@ from scripts.tables import counted, table
 
 
 async def preview(category: str, url: str) -> int:
-    """Print the feed at a URL, its first entries and what would be refused."""
     async with command_line.open_context() as context:
         found = await preview_feed(context, url, category)
     echo(f"{redact(found.feed.url)} ({printable_line(found.feed.title) or 'untitled'}) [{found.kind}]")

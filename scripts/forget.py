@@ -23,7 +23,6 @@ from scripts.tables import removal_json, removal_summary
 
 
 async def forget(word: str, dry_run: bool, *, as_json: bool = False) -> int:
-    """Forget an item and every link that leads to it."""
     async with command_line.open_session() as (settings, keys, client):
         counts = await forget_page(settings, client, keys, word, folder=Path.cwd(), dry_run=dry_run)
     if as_json:

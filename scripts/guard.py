@@ -47,7 +47,6 @@ def main() -> None:
 
 
 def end(pids: Iterable[int], patience_seconds: float) -> None:
-    """End these processes and everything that they started."""
     tree, pids = ProcessTree(), list(pids)
     for pid in pids:
         tree.add(pid)
@@ -98,7 +97,6 @@ class ProcessTree:
         return living
 
     def end(self, pids: Iterable[int], patience_seconds: float) -> None:
-        """Send SIGTERM to these and their process groups, after a while SIGKILL to every member that is left."""
         self.alive()
         for pid in pids:
             with contextlib.suppress(ProcessLookupError, PermissionError):

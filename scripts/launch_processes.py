@@ -87,8 +87,6 @@ class StopRequest:
 
 
 class UpProcesses:
-    """Starts processes, watches them and ends them."""
-
     def __init__(self, lock: int, stop: StopRequest) -> None:
         """`lock` is an open, locked file that the guard keeps until everything has ended."""
         self._lock = lock

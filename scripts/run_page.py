@@ -15,7 +15,6 @@ LOG_LINES_SHOWN = 20
 
 
 def run_page(run: Run, failed: Sequence[FailedItem], left: Sequence[str], log: Sequence[str], now: float) -> str:
-    """Return everything about a run, for people."""
     return "\n".join([*_facts(run, now), *_failures(run, failed), *_left(run, left), *_log(log)])
 
 

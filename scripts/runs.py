@@ -46,7 +46,6 @@ _HAS_LEFT = frozenset(RunStatus) - {RunStatus.SUCCEEDED, RunStatus.RUNNING}
 
 
 async def list_runs(kind: str | None, domain: str | None, is_open: bool, limit: int, json: bool) -> int:
-    """Show the last runs, newest first."""
     async with command_line.open_session() as (_, keys, client):
         now = await connect.now(client)
         runs, wanted = RunList(client, keys), RunFilter(RunKind(kind) if kind else None, domain)
@@ -154,7 +153,6 @@ def controlled(run: Run) -> str:
 
 
 async def retry(run_id: str, code: str | None, since: str | None, json: bool) -> int:
-    """Try items again that failed in a run."""
     since_ts = command_line.moment(since)
     async with command_line.open_session() as (settings, keys, client):
         run = await RunLookup(client, keys).find(run_id)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 async def status(as_json: bool, kb_id: str | None = None) -> int:
-    """Print the status, or the state of one knowledge base."""
     from core.runtime.store_status import collect_status
     from scripts.status_text import status_page
 

@@ -104,8 +104,6 @@ async def resume(options: argparse.Namespace) -> int:
 
 
 async def skip(options: argparse.Namespace) -> int:
-    """Give up the first event that waits."""
-
     async def act(store: WebhookStore, name: str, now: float) -> Webhook:
         await store.skip(name, now)
         return await store.require(name)

@@ -28,8 +28,6 @@ class AliasFacts:
 
 @value_class
 class ContentFacts:
-    """What is stored of a URL's content."""
-
     name: str
     record: Mapping[str, str] = field(default_factory=dict)
     item: Item | None = None

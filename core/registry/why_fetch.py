@@ -13,8 +13,6 @@ from core.value_class import value_class
 
 @value_class
 class RobotsFacts:
-    """What is stored of the origin's robots.txt."""
-
     origin: str = ""
     is_respected: bool = True
     is_stored: bool = False
@@ -32,8 +30,6 @@ class RobotsFacts:
 
 @value_class
 class GateFacts:
-    """The state of the rate limit of a domain."""
-
     domain: str = ""
     gap_seconds: float = 0.0
     closed_until: float = 0.0
@@ -46,8 +42,6 @@ class GateFacts:
 
 @value_class
 class FetchFacts:
-    """What keeps a URL from its visit."""
-
     is_web: bool = True
     is_by_api: bool = False
     """It is read through its source's own interface, to which robots.txt does not apply."""

@@ -76,8 +76,6 @@ class LinkingPage:
 
 @value_class
 class ListingFacts:
-    """Everything that names the URL."""
-
     feeds: Sequence[ListingFeed] = ()
     links: Sequence[CategoryLink] = ()
     sources: Sequence[SourceListing] = ()

@@ -20,7 +20,6 @@ MOST_SOURCES = 200
 
 
 def exposition(values: MetricValues) -> bytes:
-    """Return the metrics in the text format of Prometheus."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(StoreCollector(values))
     return generate_latest(registry)

@@ -61,8 +61,6 @@ class PipelineState:
 
 
 class PipelineMonitor:
-    """Reads the state of the whole deployment."""
-
     def __init__(self, monitor: StoreMonitor, client: Client, keys: Keys) -> None:
         self._monitor = monitor
         self._client = client

@@ -38,8 +38,6 @@ INDEXED = ("chunks", "pages", "written")
 
 
 class StoreMonitor:
-    """Reads what health checks, metrics and pages show."""
-
     def __init__(self, settings: Settings, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys

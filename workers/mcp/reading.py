@@ -38,7 +38,6 @@ async def read_text(call: StoreCall, asked: ReadTextRequest) -> TextPart:
 
 
 async def list_sources(call: StoreCall, asked: SourcesRequest) -> SourcesAnswer:
-    """Return categories, feeds and domains."""
     wanted = FeedsRequest(category=asked.category, limit=asked.limit, offset=asked.offset)
     feeds = await list_feeds(call, wanted)
     return SourcesAnswer(

@@ -34,7 +34,6 @@ def proof(verified_ts: float | None, verified_by: str, now: float) -> str:
 
 
 def of_search(answer: SearchAnswer, now: float) -> str:
-    """Results with their best passages."""
     head = f"Search for {answer.query!r}, by {answer.by}: {answer.total} found, page {answer.page}."
     if answer.showing_results_for:
         head += f" Showing results for {answer.showing_results_for!r}; words in quotes are not corrected."
@@ -102,7 +101,6 @@ def _line(text: str) -> str:
 
 
 def of_sources(answer: SourcesAnswer, now: float) -> str:
-    """Categories, domains and feeds, a line each."""
     lines = [
         "categories:",
         *(f"- {one.name}: {one.feeds} feeds, {one.links} links, {one.articles} articles" for one in answer.categories),

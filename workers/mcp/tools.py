@@ -34,7 +34,6 @@ _ACTIONS = {"pause": jobs.pause_job, "resume": jobs.resume_job, "cancel": jobs.c
 
 
 async def show_runs(call: StoreCall, asked: RunStatusRequest) -> RunsAnswer:
-    """Return one run with its log and failures, or the last runs."""
     if asked.id is None:
         page = await jobs.list_jobs(call, asked)
         return RunsAnswer(runs=page.jobs, next_offset=page.next_offset, log=[], failed=[])
@@ -45,7 +44,6 @@ async def show_runs(call: StoreCall, asked: RunStatusRequest) -> RunsAnswer:
 
 
 async def control_run(call: StoreCall, asked: RunControlRequest) -> Job:
-    """Pause, resume or cancel a run."""
     return await _ACTIONS[asked.action](call, JobRequest(id=asked.id))
 
 

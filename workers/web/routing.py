@@ -64,7 +64,6 @@ class StoreCall:
         return self.services.keys
 
     async def now(self) -> float:
-        """Return the time by the store's clock."""
         return await connect.now(self.client)
 
     async def moment(self, word: str, *, is_end: bool = False) -> float | None:

@@ -70,7 +70,6 @@ class Doctor:
 
     @property
     def checked(self) -> int:
-        """How many names were checked so far."""
         return self._checked + self._index.checked
 
     async def warnings(self) -> list[str]:

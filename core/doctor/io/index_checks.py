@@ -159,7 +159,6 @@ class IndexChecks:
         return findings_of(check.problem, await self._lua.run(check, names))
 
     async def check(self, item_ids: Sequence[str]) -> list[Finding]:
-        """Check records, texts and chunks of these items."""
         mistyped = await self._mistyped_of_pages(item_ids)
         findings = findings_of(Problem.WRONG_TYPE, mistyped)
         unreadable = set(map(self.page_of, mistyped))

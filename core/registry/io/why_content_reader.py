@@ -35,8 +35,6 @@ _ARTICLE = (
 
 @value_class
 class LinkFacts:
-    """What is kept under the uid of a link."""
-
     uid: str
     article: Mapping[str, str] = field(default_factory=dict)
     article_seconds_left: float = 0.0
@@ -239,7 +237,6 @@ class ContentReader:
         return tuple(sorted(runs, key=lambda run: not run["failed_in_it"]))
 
     async def canonical_run_ts(self) -> float:
-        """Return when the canonical fetcher last ended a run."""
         return field_parsing.timestamp(await self._client.hget(self._keys.canonical_last_run, "ts"))
 
 

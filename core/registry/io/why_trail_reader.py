@@ -48,8 +48,6 @@ async def explain_url(client: Client, keys: Keys, settings: Settings, name: str,
 
 
 class TrailReader:
-    """Resolves a name, and explains what became of it."""
-
     def __init__(self, client: Client, keys: Keys, settings: Settings, now: float) -> None:
         """`client` is one that quarantines nothing (`connect.read_only`)."""
         self._settings = settings

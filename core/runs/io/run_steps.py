@@ -46,7 +46,6 @@ class RunSteps:
         return await self.store.checked(run, await connect.now(self._client)) if run.is_open else run
 
     async def children(self, run: Run) -> list[Run]:
-        """Return the parts of a domain's run."""
         is_domain = run.kind is RunKind.DOMAIN
         return await self.store.children(run.id, await connect.now(self._client)) if is_domain else []
 

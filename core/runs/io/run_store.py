@@ -239,7 +239,6 @@ class RunStore:
     # ── children ──
 
     async def set_child(self, run_id: str, child: Run) -> None:
-        """Note which crawl of a source belongs to the run of a domain."""
         await self.update(run_id, {f"{CHILD}{child.source}": child.id})
 
     async def children(self, run_id: str, now: float) -> list[Run]:

@@ -141,7 +141,6 @@ class RunWorker:
         return reply.working + reply.waiting == 0
 
     def now(self) -> float:
-        """Return the time by the server's clock."""
         return self._clock.now()
 
     # ── between items ──

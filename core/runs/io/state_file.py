@@ -30,7 +30,6 @@ class StateFiles:
         return self._root / kb_id / FILE
 
     def kb_ids(self) -> list[str]:
-        """Return the knowledge bases that have a folder."""
         with contextlib.suppress(OSError):
             return sorted(path.name for path in self._root.iterdir() if path.is_dir() and is_file_name(path.name))
         return []
@@ -64,7 +63,6 @@ class StateFiles:
         return None
 
     def remove(self, kb_id: str) -> None:
-        """Remove the file, and the folder if nothing else is in it."""
         path = self.path(kb_id)
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)

@@ -26,8 +26,6 @@ from core.store.connect import Client
 
 
 class MigrationEnd(StrEnum):
-    """What became of a knowledge base."""
-
     MIGRATED = "migrated"
     UNCHANGED = "as it was"
     KEPT = "newer state kept"
@@ -38,8 +36,6 @@ class MigrationEnd(StrEnum):
 
 @dataclass(slots=True)
 class MigratedState:
-    """What the migration of one knowledge base did, or would do."""
-
     kb_id: str
     end: MigrationEnd
     old_bytes: int = 0

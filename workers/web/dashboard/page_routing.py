@@ -120,7 +120,6 @@ def see_other(request: web.Request, path: str, notice: Notice | None = None) -> 
 
 
 def failure_notice(problem: ApiError) -> Notice:
-    """Return why an action was refused, with what to do."""
     return Notice(problem.sentence, "failed")
 
 

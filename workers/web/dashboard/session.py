@@ -29,12 +29,10 @@ class Notice:
 
     @classmethod
     def read(cls, request: web.Request) -> Self | None:
-        """Return the notice that the last action left for this browser."""
         values = request.app[SIGNER].unpack("notice", request.cookies.get(NOTICE_COOKIE, ""))
         return cls(values["text"], values["kind"]) if values else None
 
     def write(self, request: web.Request, response: web.StreamResponse) -> None:
-        """Leave the notice for the next page."""
         packed = request.app[SIGNER].pack("notice", {"text": self.text[:MOST_NOTICE_CHARS], "kind": self.kind})
         _set_cookie(request, response, NOTICE_COOKIE, packed, NOTICE_SECONDS)
 

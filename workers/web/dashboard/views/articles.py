@@ -47,13 +47,11 @@ class ArticlesPageRequest(RequestModel):
         return self.model_dump(exclude_defaults=True, exclude={"page", "cursor"})
 
     def path_of(self, **changes: str | int) -> str:
-        """Return the address of another page of the same list."""
         return list_path("/articles", self, **{"page": 1, "cursor": "", **changes})
 
 
 @ROUTES.page("/articles", "Articles", "articles.html")
 async def show_articles(call: Call, asked: ArticlesPageRequest) -> dict[str, Any]:
-    """Show the list or the results, with what narrows them down."""
     values = await _found(call, asked) if asked.q.strip() else await _newest(call, asked)
     since = SINCE if any(asked.since == word for word, _ in SINCE) else (*SINCE, (asked.since, f"Since {asked.since}"))
     return {

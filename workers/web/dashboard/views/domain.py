@@ -125,7 +125,6 @@ async def crawl(call: Call, asked: CrawlForm) -> Done:
 
 @ROUTES.action("/domains/{id}/approve")
 async def approve(call: Call, asked: ApproveRequest) -> Done:
-    """Let it lose what is missing, and crawl."""
     answer = await domain_control.approve_removals(call, asked)
     names = ", ".join(answer.sources)
     return Done(f"Approved for a day: {names}. The crawl that removes it is {answer.job.status}.")

@@ -120,7 +120,6 @@ def _form_again(call: Call, asked: RequestModel, problem: ApiError) -> web.Respo
 
 @ROUTES.action(ADD_PATH, again=_form_again)
 async def add(call: Call, asked: QuickDomainRequest) -> Done:
-    """Add a site, a repository or a folder."""
     return _added(await create_quick_domain(call, asked))
 
 

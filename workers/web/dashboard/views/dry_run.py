@@ -66,7 +66,6 @@ async def _stopped(call: Call, source: SourceOverview, sentence: str) -> dict[st
 
 
 async def _previews(call: Call, asked: DryRunRequest) -> tuple[list[SourcePreview], str]:
-    """Return what each source would do, or why that is not known."""
     wanted = CrawlerRequest(domain_id=asked.id, mode=asked.mode, source_id=asked.source, dry_run=True)
     try:
         with as_conflict():

@@ -36,7 +36,6 @@ async def show_failures(call: Call, asked: FailuresRequest) -> dict[str, Any]:
 
 @ROUTES.action("/failures/retry")
 async def retry(call: Call, asked: RetryFailuresRequest) -> Done:
-    """Try links again."""
     count = (await retry_failures(call, asked)).links
     which = f" ({asked.code or redact(asked.host)})" if not asked.uid else ""
     return Done(

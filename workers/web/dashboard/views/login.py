@@ -38,7 +38,6 @@ async def show_login(call: Call, asked: LoginPageRequest) -> dict[str, Any]:
 
 @ROUTES.form("/login", is_public=True)
 async def log_in(call: Call, asked: LoginRequest) -> web.Response:
-    """Give the browser a cookie if the token is right."""
     if not call.http.app[GUARD].rules.is_token(asked.token.strip()):
         again = f"/login?{urlencode({'next': own_path(asked.next)})}"
         return see_other(call.http, again, Notice("This is not the API token.", "failed"))
@@ -49,7 +48,6 @@ async def log_in(call: Call, asked: LoginRequest) -> web.Response:
 
 @ROUTES.form("/logout", is_public=True)
 async def log_out(call: Call, _: NoParameters) -> web.Response:
-    """Take the cookie back."""
     response = see_other(call.http, "/login", Notice("You are logged out."))
     session.clear_login(response)
     return response

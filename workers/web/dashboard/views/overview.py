@@ -22,7 +22,6 @@ ROUTES = PageTable()
 
 @ROUTES.page("/", "Overview", "overview.html")
 async def show_overview(call: Call, _: NoParameters) -> dict[str, Any]:
-    """Show what is there, what is going on, how fresh it is, and what needs a person."""
     state = await call.services.pipeline.read()
     return {
         "state": state,

@@ -65,7 +65,6 @@ def _counted(counts: Mapping[str, int]) -> str:
     seconds=None,
 )
 async def download(call: Call, asked: ReportPageRequest) -> web.StreamResponse:
-    """Send the archive, or one file of it."""
     _require(asked)
     return await reports.download(call, NamedDownloadRequest(name=asked.name, file=asked.file))
 

@@ -70,7 +70,6 @@ async def cancel(call: Call, asked: JobRequest) -> Done:
 
 @ROUTES.action("/runs/{id}/retry")
 async def retry(call: Call, asked: FailedRequest) -> Done:
-    """Visit failed items again."""
     answer = await retry_job(call, asked)
     return Done(f"Items that are due again: {answer.items:,}. {_sentence(answer.job)}", f"/runs/{answer.job.id}")
 

@@ -42,7 +42,6 @@ async def show_throttle(call: Call, _: NoParameters) -> dict[str, Any]:
 
 @ROUTES.action("/throttle/pace")
 async def set_pace(call: Call, asked: PaceForm) -> Done:
-    """Set the pace of a host, or take it back."""
     request = SetHostRequest(host=asked.host, gap_seconds=asked.gap_seconds, parallel=asked.parallel)
     now = await pace.set_host(call, request)
     at_once = f"{now.parallel} at once" if now.parallel else "any number at once"

@@ -22,7 +22,6 @@ MOST_BODY_CHARS = 2_000
 
 @ROUTES.page("/webhooks/{id}", "Webhook", "webhook.html")
 async def show_webhook(call: Call, asked: WebhookRequest) -> dict[str, Any]:
-    """Show a webhook and its newest dead letters."""
     webhook = await webhooks.show(call, asked)
     dead = await webhook_delivery.list_dead(call, DeadLettersRequest(id=asked.id, limit=MOST_DEAD))
     receiver = webhook_texts.receiver_of(webhook.url)
@@ -61,7 +60,6 @@ async def test(call: Call, asked: WebhookRequest) -> Done:
 
 @ROUTES.action("/webhooks/{id}/pause")
 async def pause(call: Call, asked: WebhookRequest) -> Done:
-    """Send nothing more."""
     webhook = await webhooks.pause(call, asked)
     return Done(f"Nothing is sent to {receiver_of(webhook.url)} any more; events are collected.")
 
@@ -73,21 +71,18 @@ async def resume(call: Call, asked: WebhookRequest) -> Done:
 
 @ROUTES.action("/webhooks/{id}/skip")
 async def skip(call: Call, asked: WebhookRequest) -> Done:
-    """Give up the first event that waits."""
     event_id = (await webhook_delivery.skip(call, asked)).event_id
     return Done(f"The event {event_id} is given up; it is among the dead letters." if event_id else "Nothing waits.")
 
 
 @ROUTES.action("/webhooks/{id}/replay")
 async def replay(call: Call, asked: ReplayForm) -> Done:
-    """Deliver everything from an event on once more."""
     answer = await webhook_delivery.replay(call, ReplayRequest(id=asked.id, from_id=asked.from_id))
     return Done(f"The events from {answer.from_id} on are delivered once more, before what waits.")
 
 
 @ROUTES.action("/webhooks/{id}/replay_dead")
 async def replay_dead(call: Call, asked: WebhookRequest) -> Done:
-    """Deliver the dead letters once more."""
     count = (await webhook_delivery.replay(call, ReplayRequest(id=asked.id))).dead_letters
     if count < 2:
         return Done("One dead letter is delivered once more." if count else "There are no dead letters.")

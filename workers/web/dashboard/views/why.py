@@ -52,7 +52,6 @@ async def show_why(call: Call, asked: WhyPageRequest) -> dict[str, Any]:
 
 @ROUTES.action("/why/read-again")
 async def read_again(call: Call, asked: WhyRequest) -> Done:
-    """Have it fetched again, whatever is remembered about it."""
     done = await documents.reindex(call, ReindexItemRequest(source=asked.url, force=True))
     if not done.items and not done.links:
         return Done("Nothing is known under this name, so there is nothing to read again.")
