@@ -55,14 +55,17 @@ def plain_words(question: str) -> list[str]:
     return [*dict.fromkeys(_WORD.findall(plain))]
 
 
+def _letters(word: str, languages: Sequence[str]) -> str:
+    latin = _LATIN + "".join(_OF_LANGUAGE.get(language, "") for language in languages)
+    return next((own for script, own in _SCRIPTS if script.search(word)), latin)
+
+
 def neighbours(word: str, languages: Sequence[str]) -> Iterator[str]:
     """Yield what a word becomes by one letter less, more or other, or two exchanged; by letters of its own script.
 
-    The first letter stays, or is one of the two: few slips are in it, and `gasket` is not `basket`. Nor does a
-    word lose its only accent: `mansión` is not `mansion`.
+    The first letter stays, or is one of the two. Nor does a word lose its only accent: `mansión` is not `mansion`.
     """
-    latin = _LATIN + "".join(_OF_LANGUAGE.get(language, "") for language in languages)
-    letters = next((own for script, own in _SCRIPTS if script.search(word)), latin)
+    letters = _letters(word, languages)
     seen, has_accents = {word}, not word.isascii()
     for at in range(len(word) + 1):
         head, tail = word[:at], word[at:]
@@ -75,6 +78,13 @@ def neighbours(word: str, languages: Sequence[str]) -> Iterator[str]:
             if edit not in seen and not (has_accents and edit.isascii()):
                 seen.add(edit)
                 yield edit
+
+
+def other_beginnings(word: str, languages: Sequence[str]) -> Iterator[str]:
+    """Yield what a word becomes by another first letter, or one before it; not without it: `katomic` is a name."""
+    letters = _letters(word, languages)
+    yield from (letter + word[1:] for letter in letters if letter != word[0])
+    yield from (letter + word for letter in letters)
 
 
 def commonest_first(counts: Mapping[str, int]) -> list[str]:

@@ -16,11 +16,15 @@ from core.search.io.local_embedder import wordpiece
 
 LEAST_LETTERS = 2
 """Of a word: the vocabulary also has each letter."""
-LEAST_STEM_LETTERS = 4
+LEAST_STEM_LETTERS = 5
 """Of what is left of a word without its ending."""
 
 _PACKAGE, _LIST = "symspellpy", "frequency_dictionary_en_82_765.txt"
-_ENDINGS = ("s", "es", "d", "ed", "ing", "r", "er", "rs", "ers", "ly", "less", "ness", "able")
+_ENDINGS, _ENDINGS_AFTER_E, _ENDINGS_FOR_E = (
+    ("s", "ly", "less", "ness"),
+    ("d", "r", "rs"),
+    ("es", "ed", "ing", "er", "ers", "able"),
+)
 _BEGINNINGS = ("un", "re", "non")
 
 
@@ -28,7 +32,9 @@ def is_english(word: str) -> bool:
     """Return whether it is a known word as it is, or without a common ending or beginning."""
     if len(word) < LEAST_LETTERS:
         return False
-    forms = list(_forms(word.lower()))
+    plain = word.lower()
+    # Both have rare short words too, such as `flt`, of which `fltter` is not made.
+    forms = [plain, *(form for form in _forms(plain) if len(form) >= LEAST_STEM_LETTERS)]
     # The list is read when the vocabulary does not tell, as of most words it does.
     return any(map(wordpiece().is_piece, forms)) or not _listed().isdisjoint(forms)
 
@@ -44,18 +50,26 @@ def _listed() -> frozenset[str]:
 
 
 def _forms(word: str) -> Iterator[str]:
-    """Yield a word and what it may be made of: `formatter` of `format`, `untrusted` of `trusted`."""
-    yield word
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(stem := word.removesuffix(ending)) >= LEAST_STEM_LETTERS:
-            yield from (stem, stem + "e", stem[:-1] if stem[-1] == stem[-2] else stem)
-    for beginning in _BEGINNINGS:
-        if word.startswith(beginning) and len(stem := word.removeprefix(beginning)) >= LEAST_STEM_LETTERS:
+    """Yield what a word may be made of: `format` of `formatter`, `trusted` of `untrusted`; of `problemd` nothing."""
+    for ending in (*_ENDINGS, *_ENDINGS_AFTER_E, *_ENDINGS_FOR_E):
+        stem = word.removesuffix(ending)
+        if stem == word or len(stem) < LEAST_STEM_LETTERS - 1:
+            continue
+        if ending in _ENDINGS_FOR_E:
+            if stem[-1] != "e" or stem[-2] == "e":
+                yield from (stem + "e", stem[:-1] if stem[-1] == stem[-2] else stem)
+        elif stem[-1] == "e" or (ending in _ENDINGS and stem[-1] + ending != "ss"):
             yield stem
+        if stem[-1] == "i" and len(ending) > 1:
+            yield stem[:-1] + "y"
+    for beginning in _BEGINNINGS:
+        if word.startswith(beginning):
+            yield word.removeprefix(beginning)
 
 
-def commonest(words: Iterable[str]) -> str:
-    """Return the commonest of those that are English, in small letters; empty if none is."""
+def commonest(words: Iterable[str], most: int) -> str:
+    """Return the commonest of those that are English, in small letters; empty if none is one of the `most` commonest."""
     pieces = wordpiece()
     # The vocabulary is in the order of how often its words occurred.
-    return min(filter(pieces.is_piece, words), key=pieces.number, default="")
+    best = min(filter(pieces.is_piece, words), key=pieces.number, default="")
+    return best if best and pieces.number(best) < most else ""
