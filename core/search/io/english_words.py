@@ -68,7 +68,7 @@ def _forms(word: str) -> Iterator[str]:
 
 
 def commonest(words: Iterable[str], most: int) -> str:
-    """Return the commonest of those that are English, in small letters; empty if none is one of the `most` commonest."""
+    """Return the commonest of those that are English, in small letters; empty if none is of the `most` commonest."""
     pieces = wordpiece()
     # The vocabulary is in the order of how often its words occurred.
     best = min(filter(pieces.is_piece, words), key=pieces.number, default="")
