@@ -86,9 +86,6 @@ class CrawlParameters:
         """Return what of it concerns each single source."""
         return replace(self, scope=ALL, source_id="", source_type="")
 
-    def of_all_steps(self) -> Self:
-        return replace(self, steps=frozenset(ALL_STEPS))
-
     def takes(self, record: SourceRecord) -> bool:
         is_named = self.source_id in ("", record.sid, record.sid.removeprefix(f"{record.domain}."))
         types = self.source_types
@@ -96,12 +93,9 @@ class CrawlParameters:
 
     def covers(self, other: CrawlParameters) -> bool:
         """Return whether a run with these does all that another asks for."""
-        return self.steps >= other.steps and self._takes_all_of(other)
-
-    def _takes_all_of(self, other: CrawlParameters) -> bool:
         types, others = self.source_types, other.source_types
         is_every_type = types is None or (others is not None and types >= others)
-        return is_every_type and self.source_id in ("", other.source_id)
+        return self.steps >= other.steps and is_every_type and self.source_id in ("", other.source_id)
 
     def joined(self, before: CrawlParameters) -> Self:
         """Return what is asked now and was asked of a run that it takes the place of: nothing asked for is lost.

@@ -252,7 +252,8 @@ class CrawlPass:
             if not has_new or self.should_stop():
                 break
             await self._visit_due()
-        if self.should_stop() or not await reachability.is_complete():
+        # With one page unread that could lead on, nothing is known to be an orphan.
+        if self.should_stop() or await self.context.source_items.has_unread(self.sid):
             return ""
         refusal = await self.unlister.unlist_unseen(reachability.began, self.steps.dead_leases)
         if not refusal:

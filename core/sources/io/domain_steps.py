@@ -7,6 +7,7 @@ crawling, processing is reading again what is known, and embedding is for texts 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from core.errors import FreshetError, NotFound
 from core.outputs.vector_store.io.domain_vector_store import OPENAI, open_store
@@ -26,6 +27,7 @@ from core.sources.io.domain_store import DomainStore
 from core.sources.io.dry_run import dry_run_source
 from core.sources.io.dry_run_report import DryRunReport
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
+from core.sources.sharepoint.step_names import ALL_STEPS
 from core.store import connect
 from core.value_class import value_class
 
@@ -74,7 +76,7 @@ class DomainSteps:
         """
         await self._file_sync.one(domain_id)
         domain = await self._domains.require(domain_id)
-        sids = await select_sources(self._context, domain, asked.of_all_steps())
+        sids = await select_sources(self._context, domain, replace(asked, steps=frozenset(ALL_STEPS)))
         if not sids:
             types = "sources" if asked.source_types is None else asked.source_type or f"{asked.scope} sources"
             named = f" named {asked.source_id}" if asked.source_id else ""

@@ -92,10 +92,6 @@ class Reachability:
         self._strangers.update(map(hash, strangers))
         return [item_id for item_id in wanted if item_id not in strangers]
 
-    async def is_complete(self) -> bool:
-        """Return whether every page was read that could lead on. With one unread, nothing is known to be an orphan."""
-        return not await self._context.source_items.has_unread(self._source.sid)
-
 
 @lru_cache(maxsize=20_000)
 def _id_of(link: str) -> str:

@@ -56,11 +56,11 @@ class IntegrityCounts:
 # ── places ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def right_places(paths: LocalPaths, item: MapItem) -> set[PurePosixPath]:
-    """Return where the file of an item may be; nowhere if its name is refused."""
+def has_place(paths: LocalPaths, item: MapItem) -> bool:
+    """Return whether there is a place for the file of an item: its name may be refused."""
     with contextlib.suppress(PathRefused):
-        return {paths.original(item), paths.embedded(item), paths.failed(item)}
-    return set()
+        return bool(paths.original(item) and paths.embedded(item))
+    return False
 
 
 def claimed_places(paths: LocalPaths, row: FileRow) -> set[PurePosixPath]:

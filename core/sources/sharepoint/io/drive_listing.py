@@ -10,9 +10,10 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
+
+import msgspec
 
 from core.sources.sharepoint.io import map_files
 from core.sources.sharepoint.io.map_row_table import RowTable
@@ -48,17 +49,17 @@ def drive_listing(site: SharePointSite, source: StoredSource, folder: Path) -> I
         yield items
     if state.link:
         noted = ListingMemory(fingerprint(source), state.link, digest.text())
-        private_files.write(folder / MEMORY_FILE, noted.to_json())
+        private_files.write_bytes(folder / MEMORY_FILE, msgspec.json.format(msgspec.json.encode(noted), indent=1))
 
 
 def _read(path: Path, source: str) -> ListingMemory | None:
     """Return what was noted for this configuration of the source."""
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            memory = ListingMemory.from_json(file.read(MOST_MEMORY_BYTES))
-    except OSError:
+        with path.open("rb") as file:
+            memory = msgspec.json.decode(file.read(MOST_MEMORY_BYTES), type=ListingMemory)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    return memory if memory is not None and memory.source == source else None
+    return memory if memory.source == source else None
 
 
 def _load(folder: Path, known: RowTable[SharePointRow]) -> str:
@@ -85,19 +86,6 @@ class ListingMemory:
     link: str
     """Where Graph tells what has changed since."""
     rows: str
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), indent=1)
-
-    @classmethod
-    def from_json(cls, text: str) -> ListingMemory | None:
-        """Return what was written; None if it is something else."""
-        try:
-            values = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        is_whole = isinstance(values, dict) and values.keys() == {"source", "link", "rows"}
-        return cls(**values) if is_whole and all(isinstance(value, str) for value in values.values()) else None
 
 
 class RowsDigest:

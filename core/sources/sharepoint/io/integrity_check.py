@@ -21,9 +21,9 @@ from core.sources.sharepoint.integrity import (
     adopted,
     claimed_places,
     expected_place,
+    has_place,
     is_alike,
     is_whole,
-    right_places,
 )
 from core.sources.sharepoint.io.disk_table import DiskTable
 from core.sources.sharepoint.io.map_row_table import RowTable
@@ -92,7 +92,7 @@ class IntegrityCheck:
         for row in self._rows:
             disk.claim(claimed_places(self._paths, row))
         for item in self._listed.missing_from(self._rows):
-            if self._is_expected(item) and right_places(self._paths, item):
+            if self._is_expected(item) and has_place(self._paths, item):
                 disk.claim([self._paths.downloaded(item)])
         for subfolder in SUBFOLDERS:
             disk.see(self._storage.scan(subfolder))
@@ -131,7 +131,7 @@ class IntegrityCheck:
 
     def _adopt(self, disk: DiskTable, item: SharePointRow) -> bool:
         """Take a file for the item that is at its place whole: a kill came before its row was written."""
-        if not right_places(self._paths, item) or self._paths.is_too_long(item):
+        if not has_place(self._paths, item) or self._paths.is_too_long(item):
             return False
         found = disk.at(self._paths.downloaded(item))
         row = adopted(self._paths, item, found) if found else None

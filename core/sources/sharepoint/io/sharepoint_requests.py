@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 from office365.runtime.client_request_exception import ClientRequestException
@@ -64,22 +64,15 @@ class SiteRequests:
 
     def json(self, url: str, should_stop: ShouldStop) -> Any:
         """Return the JSON at this address; `RequestRefused`, or `SharePointUnavailable` after all tries."""
-
-        def ask() -> Any:
-            with self.answer(url) as response:
-                body = read_body(response, self.timeout_seconds)
-                return _parse(body, response)
-
-        return self.repeat(ask, should_stop)
+        return self.repeat(lambda: self._read_json(self.answer(url)), should_stop)
 
     def graph_json(self, url: str, should_stop: ShouldStop) -> Any:
         """Return the JSON at an address of Microsoft Graph, which has tokens of its own."""
+        return self.repeat(lambda: self._read_json(self._graph_answer(url)), should_stop)
 
-        def ask() -> Any:
-            with self._graph_answer(url) as response:
-                return _parse(read_body(response, self.timeout_seconds), response)
-
-        return self.repeat(ask, should_stop)
+    def _read_json(self, answer: AbstractContextManager[Response]) -> Any:
+        with answer as response:
+            return _parse(read_body(response, self.timeout_seconds), response)
 
     def _graph_answer(self, url: str) -> Response:
         for is_last in (False, True):
