@@ -48,8 +48,7 @@ from scripts.command_names import as_typed, command
 from scripts.crawl_reports import reports
 from scripts.domain_crawl import add_crawl_options, cleanup, crawl
 from scripts.domain_report import report, take_up
-from scripts.run_page import paused_lines
-from scripts.run_rows import how_it_ended
+from scripts.run_page import how_it_ended, paused_lines
 from scripts.runs import controlled
 from scripts.tables import ago, removal_json, removal_summary, table
 

@@ -20,8 +20,7 @@ from core.urls.secrets import redact
 from scripts import command_line
 from scripts.command_names import as_typed
 from scripts.feeds_set import gap_text
-from scripts.run_page import paused_lines
-from scripts.run_rows import RUN_HEAD, run_row
+from scripts.run_page import RUN_HEAD, paused_lines, run_row
 from scripts.tables import counted, span, table
 
 

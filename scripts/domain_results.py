@@ -14,7 +14,7 @@ from core.sources.io.domain_steps import StepResult
 from core.sources.io.dry_run_report import DryRunReport
 from scripts.command_names import as_typed
 from scripts.domain_report import message_of
-from scripts.run_rows import COUNTER_HEAD
+from scripts.run_page import COUNTER_HEAD
 from scripts.tables import table
 
 DRY_RUN_HEAD = ("SOURCE", "KIND", "ADDS", "CHANGED", "REMOVED", "UNCHANGED", "REFUSED", "REQUESTS", "THE LISTING")

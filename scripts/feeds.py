@@ -29,11 +29,12 @@ from typing import Any
 
 from core.errors import FeedFileError
 from core.feeds.category_names import category_slug
+from core.feeds.io.category_changes import CategoryChanges
 from core.feeds.io.feed_adder import NoFeedThere, add_feed
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import Ttls
 from core.feeds.io.opml import export_opml
-from core.feeds.io.subscription_sync import import_feeds, is_in_feed_file, read_feed_file
+from core.feeds.io.subscription_sync import import_feeds, is_in_feed_file, notes_on_files, read_feed_file
 from core.feeds.io.subscriptions import Subscriptions
 from core.models import DiscoveredFeed
 from core.pages.text_cleaning import printable_line
@@ -41,12 +42,11 @@ from core.runtime.terminal import echo
 from core.urls.secrets import redact
 from scripts import command_line
 from scripts.command_names import command
-from scripts.feeds_category import drop, rename
 from scripts.feeds_health import health, list_feeds
 from scripts.feeds_poll import poll
 from scripts.feeds_preview import preview
 from scripts.feeds_set import set_options
-from scripts.tables import counted
+from scripts.tables import counted, removal_summary
 
 
 async def import_file(path: Path) -> int:
@@ -106,6 +106,34 @@ async def remove(url: str) -> int:
             f"{settings.feeds_file} still lists it and adds it again when Freshet starts or that file changes. "
             "Delete its line there, too."
         )
+    return 0
+
+
+async def rename(old: str, new: str, dry_run: bool) -> int:
+    async with command_line.open_session() as (settings, keys, client):
+        changes = CategoryChanges(client, keys, Ttls.of(settings), dry_run=dry_run)
+        await changes.rename(old, new)
+    counts = changes.counts
+    moved = [counted(counts.feeds, "feed"), counted(counts.links, "link"), counted(changes.articles, "article")]
+    echo(f"{'Would rename' if dry_run else 'Renamed'} {old} to {new}: {', '.join(moved)}.")
+    for note in notes_on_files(settings, old, counts.origins, new):
+        echo(note)
+    return 0
+
+
+async def drop(category: str, dry_run: bool) -> int:
+    """Drop a category with its feeds and links, and the articles that no other category has."""
+    async with command_line.open_session() as (settings, keys, client):
+        changes = CategoryChanges(client, keys, Ttls.of(settings), dry_run=dry_run)
+        await changes.drop(category)
+    counts = changes.counts
+    kept = f" ({counts.kept_feeds} in other categories, too)" if counts.kept_feeds else ""
+    shared = f"; {counted(changes.articles, 'article')} kept in other categories" if changes.articles else ""
+    left = f"{counted(counts.feeds, 'feed')}{kept}, {counted(counts.links, 'link')}{shared}."
+    echo(f"{'Would drop' if dry_run else 'Dropped'} {category}: {left}")
+    echo(f"{'Would forget' if dry_run else 'Forgot'}: {removal_summary(counts.forgotten)}")
+    for note in notes_on_files(settings, category, counts.origins):
+        echo(note)
     return 0
 
 

@@ -11,20 +11,26 @@ On a terminal a long text is shown with PAGER.
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
+import signal
+import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 from core.errors import NotFound
+from core.pages.text_cleaning import printable
+from core.runtime.terminal import echo
 from core.search.io.stored_texts import StoredText, StoredTextReader, stored_text_json
 from core.store import connect
 from core.urls.secrets import redact
 from scripts import command_line
-from scripts.pager import show
 from scripts.tables import ago
 
 MOST_ALIASES = 5
+DEFAULT_PAGER = "less -R"
 
 
 async def read(name: str, *, markdown: bool, as_json: bool) -> int:
@@ -64,6 +70,26 @@ def _time(timestamp: float | None, now: float) -> str:
     if not timestamp or timestamp < 0:
         return ""
     return f"{datetime.fromtimestamp(timestamp, UTC):%Y-%m-%d %H:%M} UTC, {ago(timestamp, now)}"
+
+
+def show(text: str) -> None:
+    """Print the text; on a terminal that is too small for it, through PAGER."""
+    words = shlex.split(os.environ.get("PAGER", DEFAULT_PAGER))
+    if not words or not sys.stdout.isatty() or not _is_longer_than_screen(text):
+        echo(text)
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the pager's
+    try:
+        subprocess.run(words, input=printable(text).encode(), check=False)
+    except FileNotFoundError:
+        echo(text)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _is_longer_than_screen(text: str) -> bool:
+    columns, lines = shutil.get_terminal_size()
+    return sum(len(line) // max(columns, 1) + 1 for line in text.splitlines()) >= lines
 
 
 def main() -> int:

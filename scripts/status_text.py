@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.registry import field_parsing
-from scripts.run_page import paused_lines
-from scripts.run_rows import RUN_HEAD, how_it_ended, run_row
+from scripts.run_page import RUN_HEAD, how_it_ended, paused_lines, run_row
 from scripts.tables import ago, ahead, table
 
 MAX_FEEDS = 20

@@ -18,7 +18,7 @@ from core.search.models import Filters
 from core.settings import Settings
 from core.store import connect
 from core.store.connect import texts
-from scripts import feeds_category
+from scripts import feeds
 from tests import commands
 from tests.articles import ArticlePage, article, rss
 from tests.search_site import open_library
@@ -295,11 +295,11 @@ async def test_commands_say_how_much_and_what_the_file_does(
     """feeds.toml would bring the old name back at its next import: that is told, with what to change."""
     commands.adopt(monkeypatch, settings)
     settings.feeds_file.write_text(f'[categories]\n{OLD} = ["{paper.own}"]\n')
-    await feeds_category.rename(OLD, NEW, dry_run=False)
+    await feeds.rename(OLD, NEW, dry_run=False)
     renamed = capsys.readouterr().out.splitlines()
-    await feeds_category.drop(NEW, dry_run=True)
+    await feeds.drop(NEW, dry_run=True)
     planned = capsys.readouterr().out.splitlines()
-    await feeds_category.drop(NEW, dry_run=False)
+    await feeds.drop(NEW, dry_run=False)
     dropped = capsys.readouterr().out.splitlines()
 
     assert renamed == [

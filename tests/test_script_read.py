@@ -13,7 +13,7 @@ from core import ids
 from core.errors import FreshetError
 from core.runtime.context import Context
 from core.settings import Settings
-from scripts import domain, domain_crawl, pager, read
+from scripts import domain, domain_crawl, read
 from tests import articles, commands
 from tests.site import FILLER, Site
 from tests.web import FakeWeb
@@ -103,7 +103,7 @@ def test_long_texts_go_through_pager(monkeypatch: pytest.MonkeyPatch, capfd: pyt
 
     def shown(text: str, with_pager: str) -> str:
         monkeypatch.setenv("PAGER", with_pager)
-        pager.show(text)
+        read.show(text)
         return capfd.readouterr().out
 
     assert shown(long, "sed s/line/LINE/") == "\\u001b[31mred\n" + "LINE\n" * 30
@@ -115,6 +115,6 @@ def test_long_texts_go_through_pager(monkeypatch: pytest.MonkeyPatch, capfd: pyt
 def test_no_pager_into_a_pipe(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A program that reads gets the text as it is."""
     monkeypatch.setenv("PAGER", "false")
-    pager.show("line\n" * 100)
+    read.show("line\n" * 100)
 
     assert capsys.readouterr().out == "line\n" * 100 + "\n"

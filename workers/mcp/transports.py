@@ -16,13 +16,19 @@ import uvicorn
 from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from core.errors import SettingsError
 from core.settings import Settings
 from core.store import cancellation
-from workers.mcp.guarded_app import GuardedApp
 from workers.web.access import AccessRules
 from workers.web.app import SHUTDOWN_SECONDS, explain_bind
+from workers.web.errors import ApiError
+from workers.web.models import ErrorAnswer
+from workers.web.routing import JSON
+from workers.web.security import HEADERS
 
 log = logging.getLogger("mcp")
 
@@ -105,3 +111,24 @@ def _listening(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except OSError as error:
         raise SettingsError(explain_bind(error, "The MCP server", f"{host}:{port}", "--http HOST:PORT")) from error
+
+
+class GuardedApp:
+    """Refuses requests that the access rules do not let through, before they reach the application."""
+
+    def __init__(self, app: ASGIApp, rules: AccessRules) -> None:
+        self._app = app
+        self._rules = rules
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request and pass it on."""
+        if scope["type"] == "http":
+            remote = scope["client"][0] if scope.get("client") else ""
+            try:
+                self._rules.check(scope["method"], Headers(scope=scope), remote)
+            except ApiError as error:
+                body = ErrorAnswer(error=error.detail).model_dump_json()
+                headers = {**HEADERS, "Cache-Control": "no-store", **error.headers}
+                await Response(body, error.status, headers, JSON)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)

@@ -9,8 +9,9 @@ from aiohttp import web
 from pydantic import Field
 
 from core.errors import NotFound
-from workers.web import docs_page, openapi
+from workers.web import openapi
 from workers.web.models import NoParameters, RequestModel
+from workers.web.plain_pages import docs_page
 from workers.web.routing import HTML, JSON, Call, Routes, RouteTable
 from workers.web.routing import ROUTES as TABLE
 
@@ -37,7 +38,7 @@ async def show_openapi(call: Call, _: NoParameters) -> web.Response:
 @ROUTES.add("GET", "/docs", other_types=(HTML,))
 async def show_docs(call: Call, _: NoParameters) -> web.Response:
     """This API as a page to read."""
-    return web.Response(text=docs_page.docs_page(_document(call.http.app[TABLE])), content_type=HTML)
+    return web.Response(text=docs_page(_document(call.http.app[TABLE])), content_type=HTML)
 
 
 @ROUTES.add("GET", "/static/{name}", other_types=(CSS, JAVASCRIPT), is_public=True)

@@ -13,10 +13,10 @@ from core.sources.io.crawl_runs import TOOK_OVER
 from core.sources.io.domain_steps import DomainSteps, NoSharePointSource, StepResult
 from core.sources.sharepoint.step_names import StepName
 from workers.web.crawler_models import CrawlerAnswer, CrawlerRequest
-from workers.web.crawler_page import crawl_page
 from workers.web.errors import ApiError, as_conflict
 from workers.web.job_models import Job
 from workers.web.job_stream import stream_jobs
+from workers.web.plain_pages import crawl_page
 from workers.web.routing import EVENT_STREAM, HTML, Call, RouteTable
 
 NOTHING_CHANGED = "Nothing was changed."

@@ -1,12 +1,26 @@
-"""The page at /docs: every route with its parameters, as plain HTML without scripts."""
+"""Pages without scripts, made without templates: the API at /docs, and the answer of a crawler route."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
+from workers.web.crawler_models import CrawlerAnswer
 from workers.web.openapi import Schema
-from workers.web.page import page
+
+
+def _page(title: str, body: str) -> str:
+    """Return a page; `body` is HTML that was escaped where it had to be."""
+    return (
+        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{escape(title)}</title><link rel='stylesheet' href='/static/api.css'></head>"
+        f"<body><main><h1>{escape(title)}</h1>\n{body}\n</main></body></html>\n"
+    )
+
+
+# ── the API ──
 
 
 def docs_page(document: Schema) -> str:
@@ -15,7 +29,7 @@ def docs_page(document: Schema) -> str:
         parts.append(f"<h2>{escape(tag)}</h2>")
         for path, methods in document["paths"].items():
             parts += [_operation(path, method, one) for method, one in methods.items() if tag in one["tags"]]
-    return page("Freshet: HTTP API", "\n".join(parts))
+    return _page("Freshet: HTTP API", "\n".join(parts))
 
 
 def _operation(path: str, method: str, operation: dict[str, Any]) -> str:
@@ -51,3 +65,30 @@ def _type(schema: Schema) -> str:
         words = str(schema.get("type", "any"))
     default = schema.get("default")
     return f"{words} = {default}" if default not in (None, "") else words
+
+
+# ── a crawler route ──
+
+
+def crawl_page(answer: CrawlerAnswer) -> str:
+    parts = [f"<p>{escape(answer.message)}</p>"]
+    if answer.items is not None:
+        parts.append(f"<p>Items: {answer.items:,}</p>")
+    if answer.removed is not None:
+        parts.append(f"<p>Removed: {answer.removed:,}; remaining: {answer.remaining:,}</p>")
+    parts += [_table(job.model_dump(mode="json").items()) for job in answer.jobs]
+    parts += [_table(one.model_dump(mode="json").items()) for one in answer.preview]
+    parts += [f"<p><a href='/v2/jobs/{escape(job.id)}'>/v2/jobs/{escape(job.id)}</a></p>" for job in answer.jobs]
+    dry = " (dry run)" if answer.dry_run else ""
+    return _page(f"{answer.action}{dry}: {answer.domain_id}", "\n".join(parts))
+
+
+def _table(rows: Iterable[tuple[str, object]]) -> str:
+    cells = "".join(f"<tr><th>{escape(name)}<td>{escape(_text(value))}</tr>" for name, value in rows)
+    return f"<table>{cells}</table>"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {one}" for name, one in value.items())
+    return "–" if value in (None, "") else str(value)
