@@ -14,7 +14,7 @@ from typing import Any
 
 from core.runtime import garbage
 
-NEEDED = ["ada_url", "aiohttp", "brotli", "charset_normalizer", "feedparser", "lxml", "lxml_html_clean"]
+NEEDED = ["ada_url", "aiohttp", "brotli", "charset_normalizer", "feedparser", "isal", "lxml", "lxml_html_clean"]
 NEEDED += ["msgspec", "protego", "publicsuffixlist", "py3langid", "pydantic", "redis", "rq", "selectolax"]
 NEEDED += ["dotenv", "tqdm", "trafilatura"]
 """Every dependency of pyproject.toml by its module, without what only `up` needs."""
