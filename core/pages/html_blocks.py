@@ -111,12 +111,16 @@ class _Builder:
         block.add_text(tree.texts[number])
         child, end = number + 1, tree.ends[number]
         while child < end:
-            inner, in_table = self._block(child, is_in_table=is_in_table)
+            inner: HtmlBlock | None
+            if not (is_code or self._words[child]) and _NAMES.get(tree.tags[child]) in _SKIPPED_IF_EMPTY:
+                inner, in_table = HtmlBlock("div"), is_in_table  # whatever it is, it only ends what is before it
+            else:
+                inner, in_table = self._block(child, is_in_table=is_in_table)
             if inner is None:
                 self.fill(block, child, is_in_table=in_table, is_code=is_code)
             else:
                 block.append(inner)
-                if is_code or inner.tag not in _SKIPPED_IF_EMPTY or self._words[child]:
+                if is_code or self._words[child] or inner.tag not in _SKIPPED_IF_EMPTY:
                     self.fill(inner, child, is_in_table=in_table, is_code=is_code or inner.tag == "code")
             if tail := tree.tails[child]:
                 block.add_text(tail)

@@ -93,8 +93,9 @@ def _attempt(page: ScoredPage, rules: Rules) -> ReaderArticle | None:
     if rules.clean:
         tables = [number for number in _kept_tags(nodes, kept, ("table",)) if _is_data_table(nodes, number)]
         spared = _spare(nodes, tables)
+        counts: _Counts | None = None
         for tags in _ROUNDS:
-            _clean(page, kept, tags, spared)
+            counts = _clean(page, kept, tags, spared, counts)
     return ReaderArticle(kept, region)
 
 
@@ -105,11 +106,12 @@ def _kept_tags(nodes: PageNodes, kept: bytearray, tags: Iterable[str]) -> list[i
 
 def _drop_by_name(page: ScoredPage, kept: bytearray, roots: set[int]) -> None:
     nodes = page.nodes
-    chars = SubtreeSum(nodes, map(mul, nodes.own_chars, kept))
     dropped = _kept_tags(nodes, kept, _DROPPED)
     dropped += (number for number in _kept_tags(nodes, kept, ("h1", "h2")) if page.weights[number] < 0)
-    shared = (number for number, bits in enumerate(nodes.bits) if bits & SHARE and kept[number] and number not in roots)
-    dropped += (number for number in shared if chars[number] < ENOUGH_CHARS)
+    shared = [number for number, bits in enumerate(nodes.bits) if bits & SHARE and kept[number] and number not in roots]
+    if shared:  # as on one page in three
+        chars = SubtreeSum(nodes, map(mul, nodes.own_chars, kept))
+        dropped += (number for number in shared if chars[number] < ENOUGH_CHARS)
     for number in dropped:
         nodes.clear(kept, number)
 
@@ -167,15 +169,20 @@ def _count(page: ScoredPage, kept: bytearray) -> _Counts:
     )
 
 
-def _clean(page: ScoredPage, kept: bytearray, tags: tuple[str, ...], spared: bytearray) -> None:
-    """Remove blocks of these tags that are mostly links, pictures or empty; never data tables and code."""
+def _clean(
+    page: ScoredPage, kept: bytearray, tags: tuple[str, ...], spared: bytearray, counts: _Counts | None
+) -> _Counts | None:
+    """Remove blocks of these tags that are mostly links, pictures or empty; never data tables and code.
+
+    Returns the counts if they still hold, for the next round: two rounds in three remove nothing.
+    """
     nodes = page.nodes
     candidates = [
         number for number in _kept_tags(nodes, kept, tags) if not spared[number] and not page.is_paragraph[number]
     ]
     if not candidates:
-        return
-    counts = _count(page, kept)
+        return counts
+    counts, has_removed = counts or _count(page, kept), False
     in_figure = bytearray(nodes.size)
     for figure in nodes.by_tag["figure"]:
         in_figure[figure + 1 : nodes.ends[figure]] = b"\1" * (nodes.ends[figure] - figure - 1)
@@ -183,6 +190,8 @@ def _clean(page: ScoredPage, kept: bytearray, tags: tuple[str, ...], spared: byt
         weight = page.weights[number]
         if weight < 0 or _is_clutter(counts, number, weight, tags, bool(in_figure[number])):
             nodes.clear(kept, number)
+            has_removed = True
+    return None if has_removed else counts
 
 
 def _is_clutter(counts: _Counts, number: int, weight: int, tags: tuple[str, ...], in_figure: bool) -> bool:

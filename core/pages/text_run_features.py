@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from core.pages.article_region import find_named_region
 from core.pages.boilerplate import is_byline, is_promotion
@@ -90,7 +90,6 @@ class RunFeatures:
                 self._beside[nodes.parents[run.owner]] += len(run.text)
                 if len(run.text) > 80:
                     self._alike[nodes.tags[run.owner], nodes.classes[run.owner]] += len(run.text)
-        self._repeated = Counter(run.text for run in runs)
         long = [number for number, run in enumerate(runs) if kept[run.owner] and _is_long(run)]
         self._first, self._last = (long[0], long[-1]) if long else (0, len(runs))
 
@@ -98,6 +97,11 @@ class RunFeatures:
         """Return whether the run is inside what may be the article, and no pointer to another story."""
         is_inside = self._reader.region[run.owner] or self._named.inside[run.owner]
         return bool(is_inside) and not (len(run.text) <= 200 and is_promotion(run.text))
+
+    @cached_property
+    def _repeated(self) -> Counter[str]:
+        """How often each text stands on the page; few pages have pictures in what may be the article."""
+        return Counter(run.text for run in self._runs)
 
     def _hints_and_tags(self, number: int) -> tuple[int, int]:
         """What names and tags say of a node and of the blocks around it that hold less than half of the text."""
