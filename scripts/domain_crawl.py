@@ -22,7 +22,7 @@ from core.sources.crawl_parameters import ALL, MOST_RETRY_BATCHES, RETRY_BATCHES
 from core.sources.io.crawl import CrawlMode
 from core.sources.io.domain_crawl import DomainCrawl
 from core.sources.io.domain_steps import ChosenSources, DomainSteps, StepResult
-from core.sources.io.loss_approval import approve_losses
+from core.sources.io.source_losses import approve_losses
 from core.sources.sharepoint.step_names import ALL_STEPS, StepName
 from core.store.cancellation import Canceller
 from scripts import command_line

@@ -23,7 +23,7 @@ from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_file import parse_domain
 from core.sources.io.domain_setup import add_domain
 from core.sources.io.dry_run import dry_run_source
-from core.sources.io.loss_approval import approve_losses
+from core.sources.io.source_losses import approve_losses
 from core.sources.sharepoint.step_names import StepName
 from core.store import connect
 from tests import commands

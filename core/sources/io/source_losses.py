@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.keys import Keys
+from core.sources.io.domain_store import DomainStore
 from core.sources.loss_limit import LossLimit
 from core.sources.source_record import SourceState
+from core.store import connect
 from core.store.commit import Command
 from core.store.connect import Client, texts
 
@@ -61,3 +63,16 @@ class SourceLosses:
             pipe.hset(self._keys.source(sid), "loss_allowed_until", f"{until:.3f}")
             pipe.hdel(self._keys.source(sid), "held")
             await pipe.execute()
+
+
+async def approve_losses(client: Client, keys: Keys, domain_id: str, source: str | None = None) -> Sequence[str]:
+    """Let all sources of a domain, or one of them, lose what their next crawls find missing; return their ids.
+
+    Raises NotFound if there is no such domain or source.
+    """
+    domain = await DomainStore(client, keys).require(domain_id)
+    sids = [domain.source_id(source)] if source is not None else list(domain.sources)
+    until, losses = await connect.now(client) + DAY_SECONDS, SourceLosses(client, keys, LossLimit())
+    for sid in sids:
+        await losses.allow(sid, until)
+    return sids

@@ -9,7 +9,7 @@ from pydantic import Field
 from core.runs.io.state_store import KbStateStore
 from core.runs.knowledge_base_state import SECTIONS, KbState
 from core.runs.run import Run
-from core.sources.io.loss_approval import approve_losses
+from core.sources.io.source_losses import approve_losses
 from workers.web.domain_files import take_up_domain
 from workers.web.errors import as_conflict
 from workers.web.job_models import ApprovalAnswer, DomainJobs, Job
