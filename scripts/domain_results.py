@@ -14,7 +14,7 @@ from core.sources.io.domain_steps import StepResult
 from core.sources.io.dry_run_report import DryRunReport
 from scripts.command_names import as_typed
 from scripts.domain_report import message_of
-from scripts.run_page import COUNTER_HEAD
+from scripts.run_page import COUNTER_HEAD, end_of
 from scripts.tables import table
 
 DRY_RUN_HEAD = ("SOURCE", "KIND", "ADDS", "CHANGED", "REMOVED", "UNCHANGED", "REFUSED", "REQUESTS", "THE LISTING")
@@ -30,7 +30,7 @@ def show_results(results: Sequence[CrawledSource], others: StepResult | None = N
         echo(f"Items of sources without steps: {others.items}. Jobs sent: {others.jobs}. {others.problem}".strip())
     if not results:
         return
-    rows = [(one.sid, _end(one), *(one.counts.get(name, 0) for name in COUNTERS)) for one in results]
+    rows = [(one.sid, end_of(result_json(one)), *(one.counts.get(name, 0) for name in COUNTERS)) for one in results]
     echo(table(("SOURCE", "END", *COUNTER_HEAD), rows))
     steps = [row for one in results if one.run for row in _step_rows(one.sid, one.run.statistics)]
     if steps:
@@ -67,10 +67,6 @@ def result_json(one: CrawledSource) -> dict[str, object]:
 def step_json(results: Sequence[CrawledSource], others: StepResult | None) -> dict[str, object]:
     """Return what one step did: to sources with steps, and which jobs were sent for others."""
     return {"sources": [result_json(one) for one in results], "others": asdict(others) if others else None}
-
-
-def _end(result: CrawledSource) -> str:
-    return f"{result.status} ({result.problem})" if result.problem else str(result.status)
 
 
 def preview_text(reports: Sequence[DryRunReport]) -> str:

@@ -27,10 +27,11 @@ def webhook_page(told: Mapping[str, Any], now: float) -> str:
         "search": [told["search"]] if told["search"] else [],
     }
     wanted = "; ".join(f"{name} {', '.join(values)}" for name, values in filters.items() if values)
+    last = f", the last {ago(told['delivered_ts'], now)} ({told['delivered_id']})" if told["delivered_ts"] else ""
     lines = [
         f"{told['id']} is {told['status']} → {told['url']}",
         f"  wants      {wanted or 'every event'}",
-        f"  delivered  {counted(told['delivered'], 'event')}{_last(told, now)}",
+        f"  delivered  {counted(told['delivered'], 'event')}{last}",
         f"  waiting    {counted(told['waiting'], 'event')}{', a replay is under way' if told['is_replaying'] else ''}",
     ]
     if told["status_reason"]:
@@ -47,10 +48,6 @@ def webhook_page(told: Mapping[str, Any], now: float) -> str:
     if told["old_secret_until_ts"]:
         lines.append(f"  secret     the old one signs too, until {ahead(told['old_secret_until_ts'], now)}")
     return "\n".join(lines)
-
-
-def _last(told: Mapping[str, Any], now: float) -> str:
-    return f", the last {ago(told['delivered_ts'], now)} ({told['delivered_id']})" if told["delivered_ts"] else ""
 
 
 def _next(told: Mapping[str, Any], now: float) -> str:

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from core.registry.why_trail import Outcome, Station, StationState, Trail
+from core.registry.why_trail import Outcome, StationState, Trail
 from core.urls.secrets import redact
 from scripts import command_line
 from scripts.command_names import as_typed
@@ -60,11 +60,7 @@ def lines(trail: Trail) -> Iterator[str]:
     yield ""
     width = max(len(station.name) for station in trail.stations)
     for station in trail.stations:
-        yield from _station_lines(station, width)
-
-
-def _station_lines(station: Station, width: int) -> Iterator[str]:
-    yield f"{_MARKS[station.state]} {station.name:<{width}}  {redact(station.sentence)}"
+        yield f"{_MARKS[station.state]} {station.name:<{width}}  {redact(station.sentence)}"
 
 
 def main() -> int:

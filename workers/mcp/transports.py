@@ -92,17 +92,14 @@ async def serve_http(server: Server[Any], settings: Settings, host: str, port: i
     )
     http = _HttpServer(config)
     with _listening(host, port) as listener:
-        log.info("🤖 MCP server → http://%s:%d%s", host if ":" not in host else f"[{host}]", _port(listener), PATH)
+        name = host if ":" not in host else f"[{host}]"
+        log.info("🤖 MCP server → http://%s:%d%s", name, listener.getsockname()[1], PATH)
         serving = asyncio.create_task(http.serve(sockets=[listener]))
         try:
             await asyncio.shield(serving)
         finally:
             http.should_exit = True
             await cancellation.finish(asyncio.wait((serving,)))
-
-
-def _port(listener: socket.socket) -> int:
-    return int(listener.getsockname()[1])
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -31,7 +31,12 @@ def document(routes: Routes) -> Schema:
         "paths": paths,
         "components": {
             "schemas": schemas.components(),
-            "responses": {"Error": _error_response(schemas)},
+            "responses": {
+                "Error": {
+                    "description": "What went wrong, and what to do.",
+                    "content": {JSON: {"schema": schemas.ref(ErrorAnswer)}},
+                }
+            },
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "description": "API_TOKEN, if one is set"}
             },
@@ -79,12 +84,14 @@ class _Schemas:
 
 def _operation(route: Route[Any], schemas: _Schemas) -> Schema:
     request = schemas.request(route.request)
+    contents, error = _contents(route, schemas), {"$ref": "#/components/responses/Error"}
+    answers = {str(one): {"description": HTTPStatus(one).phrase, "content": contents} for one in route.statuses}
     operation: Schema = {
         "operationId": route.name,
         "summary": route.summary,
         "tags": [route.tag],
         "parameters": _parameters(route, request),
-        "responses": {**_answers(route, schemas), **_errors(route)},
+        "responses": {**answers, "4XX": error, "5XX": error},
     }
     if route.description:
         operation["description"] = route.description
@@ -124,11 +131,6 @@ def _body(route: Route[Any], request: Schema) -> Schema:
     return {"required": bool(required), "content": {JSON: {"schema": schema}}}
 
 
-def _answers(route: Route[Any], schemas: _Schemas) -> Schema:
-    contents = _contents(route, schemas)
-    return {str(status): {"description": HTTPStatus(status).phrase, "content": contents} for status in route.statuses}
-
-
 def _contents(route: Route[Any], schemas: _Schemas) -> Schema:
     contents: Schema = {JSON: {"schema": schemas.ref(route.answer)}} if route.answer else {}
     for kind in route.other_types:
@@ -136,12 +138,3 @@ def _contents(route: Route[Any], schemas: _Schemas) -> Schema:
         name = "object" if kind.endswith(("/json", "+json")) else "string"
         contents[kind] = {} if kind == EVENT_STREAM else {"schema": {"type": name}}
     return contents
-
-
-def _errors(route: Route[Any]) -> Schema:
-    reference = {"$ref": "#/components/responses/Error"}
-    return {"4XX": reference, "5XX": reference}
-
-
-def _error_response(schemas: _Schemas) -> Schema:
-    return {"description": "What went wrong, and what to do.", "content": {JSON: {"schema": schemas.ref(ErrorAnswer)}}}

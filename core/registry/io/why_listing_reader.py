@@ -56,7 +56,7 @@ class ListingReader:
         rows = await read_many(
             self._client, [("HMGET", self._keys.feed(fid), "url", "categories") for fid in listing[:MOST_SHOWN]]
         )
-        feeds = [ListingFeed(url or "", _words(categories)) for url, categories in rows]
+        feeds = [ListingFeed(url or "", tuple(filter(None, (names or "").split(",")))) for url, names in rows]
         named = entry.get("feed", "")
         if named and named not in {feed.url for feed in feeds}:
             feeds.append(ListingFeed(named, is_in_last_body=False))
@@ -191,7 +191,3 @@ class ListingReader:
 
     async def is_feed_known(self, url: str) -> bool:
         return bool(await self._client.exists(self._keys.feed(ids.feed_id(url))))
-
-
-def _words(text: str | None) -> tuple[str, ...]:
-    return tuple(filter(None, (text or "").split(",")))

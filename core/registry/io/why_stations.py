@@ -17,7 +17,7 @@ from core.registry.io.why_listing_reader import ListingReader
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE
 from core.registry.why_content import content_stations
 from core.registry.why_feed import feed_station
-from core.registry.why_fetch import FetchFacts, connection_station, fetch_stations, gate_station, pause_station
+from core.registry.why_fetch import connection_station, fetch_stations, gate_station, pause_station
 from core.registry.why_listing import ListingFacts, listing_station
 from core.registry.why_scope import scope_station
 from core.registry.why_trail import Station
@@ -140,12 +140,9 @@ class StationReader:
             fetch = await self._fetch.read(state.address, lease, [scope_of(RunKind.INGEST)], 0.0)
             state = replace(state, url=without_credentials(state.url))
             station = feed_station(state, categories, bool(fetch.lease_seconds), self._now)
-            return [station, *self._of_feed(fetch)]
+            # robots.txt is not asked for what a person named.
+            return [station, connection_station(fetch), pause_station(fetch), gate_station(fetch.gate, self._now)]
         return None
-
-    def _of_feed(self, fetch: FetchFacts) -> list[Station]:
-        """Return the stations that a poll passes: robots.txt is not asked for what a person named."""
-        return [connection_station(fetch), pause_station(fetch), gate_station(fetch.gate, self._now)]
 
 
 # ── what follows from the facts ──

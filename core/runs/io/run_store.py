@@ -181,9 +181,10 @@ class RunStore:
             "events_kept": EVENTS_KEPT,
             "lines_kept": MOST_LINES,
         }
+        left = self._keys.run_items(run.id) if run.kind in WITH_ITEMS else self._keys.due(run.source)
         keys = (
             *(self._keys.run(run.id), self._keys.run_workers(run.id), self._keys.runs_paused, self._keys.runs_open),
-            *(self._left(run), self._keys.events, self._keys.runs_cancelled),
+            *(left, self._keys.events, self._keys.runs_cancelled),
             *(self._keys.run_log(run.id), self._keys.run_failed(run.id), self._keys.done(new_token())),
         )
         reply = cast(list[Any], await self._client.eval(run_scripts.STEP, len(keys), *keys, what, packed_json(ask)))
@@ -203,9 +204,6 @@ class RunStore:
         own, paused, parent = await read_many(self._client, asked)
         stops = {"pause", "cancel", *(str(status) for status in _STOPPED)}
         return any(paused) or not stops.isdisjoint(own) or not {"cancel", "cancelling"}.isdisjoint(parent)
-
-    def _left(self, run: Run) -> str:
-        return self._keys.run_items(run.id) if run.kind in WITH_ITEMS else self._keys.due(run.source)
 
     async def finish(self, run: Run, status: RunStatus, now: float, fields: Mapping[str, str] | None = None) -> None:
         """End a run. One that has ended already stays as it is."""
@@ -254,7 +252,7 @@ class RunStore:
 
     async def read_some(self, run_ids: Sequence[str], now: float) -> list[Run]:
         """Return those of these runs that there are; an open one of a domain with what its parts do now."""
-        hashes = await self._hashes(run_ids)
+        hashes = await read_many(self._client, [("HGETALL", self._keys.run(run_id)) for run_id in run_ids])
         runs = [parse_run(run_id, fields, now) for run_id, fields in zip(run_ids, hashes, strict=True) if fields]
         parts = {
             run_id: _part_ids(fields)
@@ -265,9 +263,6 @@ class RunStore:
             with_parts(run, await self.read_some(parts[run.id], now)) if run.is_open and parts.get(run.id) else run
             for run in runs
         ]
-
-    async def _hashes(self, run_ids: Sequence[str]) -> list[dict[str, str]]:
-        return await read_many(self._client, [("HGETALL", self._keys.run(run_id)) for run_id in run_ids])
 
     async def fields(self, run_id: str) -> dict[str, str]:
         """Return everything stored of a run."""

@@ -38,7 +38,8 @@ async def show_dry_run(call: Call, asked: DryRunRequest) -> dict[str, Any]:
     """Show what a crawl would do; nothing is changed."""
     domain = (await domains.show_domain(call, DomainRequest(id=asked.id))).domain
     reports, problem = await _previews(call, asked) if asked.now else ([], "")
-    stopped = [await _stopped(call, source, sentence) for source, sentence in held(domain) if _is_asked(source, asked)]
+    are_held = [one for one in held(domain) if asked.source in (None, one[0].id, one[0].id.partition(".")[2])]
+    stopped = [await _stopped(call, source, sentence) for source, sentence in are_held]
     return {
         "title": f"Dry run of {domain.name or domain.id}",
         "domain": domain,
@@ -52,10 +53,6 @@ async def show_dry_run(call: Call, asked: DryRunRequest) -> dict[str, Any]:
             name: sum(getattr(one, name) or 0 for one in reports) for name in (*GROUPS, "unchanged", "requests")
         },
     }
-
-
-def _is_asked(source: SourceOverview, asked: DryRunRequest) -> bool:
-    return asked.source in (None, source.id, source.id.partition(".")[2])
 
 
 async def _stopped(call: Call, source: SourceOverview, sentence: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from core.runs.io.run_list import RunList
@@ -53,29 +53,20 @@ def _sums(counts: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-@ROUTES.action("/runs/{id}/pause")
-async def pause(call: Call, asked: JobRequest) -> Done:
-    return _controlled(await pause_job(call, asked))
+def _add_action(verb: str, change: Callable[[Call, JobRequest], Awaitable[Job]]) -> None:
+    @ROUTES.action(f"/runs/{{id}}/{verb}")
+    async def control(call: Call, asked: JobRequest) -> Done:
+        return Done(_sentence(await change(call, asked)))
 
 
-@ROUTES.action("/runs/{id}/resume")
-async def resume(call: Call, asked: JobRequest) -> Done:
-    return _controlled(await resume_job(call, asked))
-
-
-@ROUTES.action("/runs/{id}/cancel")
-async def cancel(call: Call, asked: JobRequest) -> Done:
-    return _controlled(await cancel_job(call, asked))
+for verb, change in {"pause": pause_job, "resume": resume_job, "cancel": cancel_job}.items():
+    _add_action(verb, change)
 
 
 @ROUTES.action("/runs/{id}/retry")
 async def retry(call: Call, asked: FailedRequest) -> Done:
     answer = await retry_job(call, asked)
     return Done(f"Items that are due again: {answer.items:,}. {_sentence(answer.job)}", f"/runs/{answer.job.id}")
-
-
-def _controlled(job: Job) -> Done:
-    return Done(_sentence(job))
 
 
 def _sentence(job: Job) -> str:
