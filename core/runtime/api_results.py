@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from typing import Annotated
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from core.registry.why_trail import NearMiss, Outcome, StationName, StationState
 from core.runs.run import RunKind, RunPhase, RunStatus
@@ -133,21 +134,37 @@ class StoreStatus:
 
 @value_class
 class RunState:
-    """A run, as `freshet runs` and `GET /v2/jobs` show it. Times are ISO 8601, None where there is none yet."""
+    """A run: one pass over a source, a domain or something else. Times are ISO 8601, None where there is none yet."""
 
-    id: str
+    id: Annotated[str, Field(examples=["jb_1763337600_0a1b2c3d"])]
     kind: RunKind
     status: RunStatus
     domain: str
     source: str
+    mode: str
+    parent: str
+    """The run of the domain that this crawl of a source is a part of."""
+    parameters: Mapping[str, str]
     started_by: str
     phase: RunPhase
-    progress: int
+    progress: Annotated[int, Field(ge=0, le=100)]
+    """Percent."""
     message: str
     error: str
+    problem: str
+    """Why it is only partial: held, incomplete, unpublished; empty if only items failed."""
+    created_at: str | None
     started_at: str | None
     ended_at: str | None
+    heartbeat_at: str | None
     in_flight: int
+    """Items that workers have in hand; while it is pausing, what it waits for."""
     left: int
+    """Items that were still due at its end."""
     counts: Mapping[str, int]
+    metrics: Mapping[str, float]
+    """What its workers measured."""
+    statistics: Mapping[str, JsonValue]
+    """What the steps did to a SharePoint source; else empty."""
     receipt: str
+    """Digest over item ids and content hashes; equal results have equal receipts."""

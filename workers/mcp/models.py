@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from core.runs.run import FailedItem
+from core.runtime.api_results import RunState
 from core.sources.io.domain_overview import DomainOverview
-from workers.web.job_models import Job
 from workers.web.models import AnswerModel, JobId, Name, Offset, PlainAnswer, RequestModel
 from workers.web.routes.articles import ArticlesRequest
 from workers.web.routes.categories import CategoryAnswer
@@ -105,7 +105,7 @@ class RunStatusRequest(JobsRequest):
 class RunsAnswer(AnswerModel):
     """Runs, newest first."""
 
-    runs: list[Job]
+    runs: list[RunState]
     next_offset: int | None = Field(description="Where the next page begins; null: there is none.")
     log: list[str] = Field(description="Of one run: its last lines.")
     failed: list[FailedItem] = Field(description="Of one run: items that failed last.")

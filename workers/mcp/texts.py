@@ -6,10 +6,9 @@ from core.registry.io.url_adder import AddedUrl
 from core.registry.record import iso
 from core.registry.time_formatting import ago
 from core.registry.verification import VerifiedBy
-from core.runtime.api_results import ExplainedUrl
+from core.runtime.api_results import ExplainedUrl, RunState
 from core.sources.io.domain_overview import DomainOverview
 from workers.mcp.models import FeedSummary, RunsAnswer, SourcesAnswer, TextPart
-from workers.web.job_models import Job
 from workers.web.routes.articles import ArticlesAnswer
 from workers.web.routes.search import SearchAnswer, SearchResultAnswer
 
@@ -136,7 +135,7 @@ def of_runs(answer: RunsAnswer, now: float) -> str:
     return "\n".join([*runs, *log, *(["failed:", *failed] if failed else []), *more])
 
 
-def of_run(run: Job, now: float) -> str:
+def of_run(run: RunState, now: float) -> str:
     what = " ".join(filter(None, (run.kind, run.source or run.domain)))
     counts = ", ".join(f"{count} {name}" for name, count in run.counts.items() if count)
     why = " · ".join(filter(None, (run.message, run.error, run.problem)))

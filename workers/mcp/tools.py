@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.registry.io.url_adder import AddedUrl
-from core.runtime.api_results import ExplainedUrl
+from core.runtime.api_results import ExplainedUrl, RunState
 from workers.mcp import reading, texts
 from workers.mcp.declaration import ToolDeclaration
 from workers.mcp.models import (
@@ -18,7 +18,6 @@ from workers.mcp.models import (
     SourcesRequest,
     TextPart,
 )
-from workers.web.job_models import Job
 from workers.web.routes import jobs
 from workers.web.routes.articles import ArticlesAnswer, list_articles
 from workers.web.routes.documents import AddUrlRequest, add_url
@@ -43,7 +42,7 @@ async def show_runs(call: StoreCall, asked: RunStatusRequest) -> RunsAnswer:
     return RunsAnswer(runs=[run], next_offset=None, log=log.lines[-MOST_LOG_LINES:], failed=failed.items)
 
 
-async def control_run(call: StoreCall, asked: RunControlRequest) -> Job:
+async def control_run(call: StoreCall, asked: RunControlRequest) -> RunState:
     return await _ACTIONS[asked.action](call, JobRequest(id=asked.id))
 
 
@@ -126,7 +125,7 @@ TOOLS: tuple[ToolDeclaration[Any, Any], ...] = (
         description="Pause a run until it is resumed, go on with it from where it stopped, or end it before its time; "
         "what is done stays.",
         request=RunControlRequest,
-        answer=Job,
+        answer=RunState,
         handler=control_run,
         readable=texts.of_run,
         is_read_only=False,

@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from core.runtime.api_results import RunState
 from core.sources.crawl_parameters import MOST_RETRY_BATCHES, RETRY_BATCHES, CrawlParameters
 from core.sources.sharepoint.step_names import ALL_STEPS, StepName
-from workers.web.job_models import Job
 from workers.web.models import AnswerModel, DomainId, Flag, RequestModel, SourceName
 
 
@@ -80,8 +80,8 @@ class CrawlerAnswer(AnswerModel):
     mode: str
     dry_run: bool
     message: str
-    job: Job | None = Field(default=None, description="The run; null if this has none.")
-    jobs: list[Job] = Field(default=[], description="All runs, where several sources were asked for.")
+    job: RunState | None = Field(default=None, description="The run; null if this has none.")
+    jobs: list[RunState] = Field(default=[], description="All runs, where several sources were asked for.")
     items: int | None = Field(default=None, description="Items that are due, or that wait to be embedded.")
     removed: int | None = Field(default=None, description="Of cleanup_metadata: entries that no store or map has.")
     remaining: int | None = Field(default=None, description="Of cleanup_metadata: entries that stay.")

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from redis.exceptions import RedisError
 
 from core.store import connect
-from workers.web.job_models import Job
-from workers.web.routing import Call
+from workers.web.job_models import job_of
+from workers.web.routing import Call, encoded
 from workers.web.services import Services
 from workers.web.sse import empty_stream, event_response
 
@@ -66,7 +66,7 @@ class _JobWatch:
         lines = new_lines(await runs.log_lines(self._job_id), self._last_line)
         self._last_line = lines[-1] if lines else self._last_line
         text = "".join(self._event("log", json.dumps({"line": line})) for line in lines)
-        shown = Job.of(run).model_dump_json() if run else self._shown
+        shown = encoded(job_of(run)).decode() if run else self._shown
         if shown != self._shown:
             self._shown = shown
             text += self._event("job", shown)

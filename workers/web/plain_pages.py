@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from html import escape
 from typing import Any
 
@@ -76,7 +77,7 @@ def crawl_page(answer: CrawlerAnswer) -> str:
         parts.append(f"<p>Items: {answer.items:,}</p>")
     if answer.removed is not None:
         parts.append(f"<p>Removed: {answer.removed:,}; remaining: {answer.remaining:,}</p>")
-    parts += [_table(job.model_dump(mode="json").items()) for job in answer.jobs]
+    parts += [_table(asdict(job).items()) for job in answer.jobs]
     parts += [_table(one.model_dump(mode="json").items()) for one in answer.preview]
     parts += [f"<p><a href='/v2/jobs/{escape(job.id)}'>/v2/jobs/{escape(job.id)}</a></p>" for job in answer.jobs]
     dry = " (dry run)" if answer.dry_run else ""

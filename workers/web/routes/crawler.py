@@ -8,13 +8,14 @@ from functools import partial
 
 from aiohttp import web
 
+from core.runtime.api_results import RunState
 from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.crawl_runs import TOOK_OVER
 from core.sources.io.domain_steps import DomainSteps, NoSharePointSource, StepResult
 from core.sources.sharepoint.step_names import StepName
 from workers.web.crawler_models import CrawlerAnswer, CrawlerRequest
 from workers.web.errors import ApiError, as_conflict
-from workers.web.job_models import Job
+from workers.web.job_models import job_of
 from workers.web.job_stream import stream_jobs
 from workers.web.plain_pages import crawl_page
 from workers.web.routing import EVENT_STREAM, HTML, Call, RouteTable
@@ -83,19 +84,19 @@ async def _step(
         return _answer(action, asked, NOTHING_CHANGED, items=result.items, preview=preview)
     now, runs = await call.now(), call.context.runs
     jobs = [await _start(call, asked, parameters)] if chosen.stepped else []
-    jobs += [Job.of(await runs.require(run_id, now)) for run_id in result.run_ids]
+    jobs += [job_of(await runs.require(run_id, now)) for run_id in result.run_ids]
     sent = f"Jobs that were sent: {result.jobs + bool(chosen.stepped)}."
     told = (sent, result.problem, _taken_over(jobs[0]) if chosen.stepped else "")
     message = " ".join(text for text in told if text)
     return _answer(action, asked, message, items=result.items, job=next(iter(jobs), None), jobs=jobs)
 
 
-async def _start(call: Call, asked: CrawlerRequest, parameters: CrawlParameters) -> Job:
+async def _start(call: Call, asked: CrawlerRequest, parameters: CrawlParameters) -> RunState:
     start = call.services.run_control.start_crawl
-    return Job.of(await start(asked.domain_id, asked.mode, source=asked.source_id, started_by="api", asked=parameters))
+    return job_of(await start(asked.domain_id, asked.mode, source=asked.source_id, started_by="api", asked=parameters))
 
 
-def _taken_over(job: Job) -> str:
+def _taken_over(job: RunState) -> str:
     """Return a note that a run does the work of another one too, which waited when it was asked for."""
     run_id = job.parameters.get(TOOK_OVER)
     return f"It took over {run_id}, which had not ended, and does what both were asked for." if run_id else ""

@@ -10,9 +10,10 @@ from pydantic import Field, model_validator
 from core.registry.io.reindex import Reindexer, ReindexRequest
 from core.registry.io.url_adder import AddedUrl, UrlAdder
 from core.registry.record import Status
+from core.runtime.api_results import RunState
 from core.search.io.index_rebuild import IndexRebuild, RebuildTarget
 from workers.web.errors import as_conflict
-from workers.web.job_models import Job
+from workers.web.job_models import job_of
 from workers.web.models import AnswerModel, Name, RequestModel, shown
 from workers.web.routing import Call, RouteTable, StoreCall
 
@@ -81,7 +82,7 @@ class RebuildRequest(RequestModel):
 class RebuildAnswer(AnswerModel):
     """The run that does it, or what it would change."""
 
-    job: Job | None = Field(description="GET /v2/jobs/{id} shows how far it is; null after a dry run.")
+    job: RunState | None = Field(description="GET /v2/jobs/{id} shows how far it is; null after a dry run.")
     would_change: dict[str, int] | None = Field(description="Of a dry run.")
 
 
@@ -107,7 +108,7 @@ async def rebuild_index(call: Call, asked: RebuildRequest) -> RebuildAnswer:
         return RebuildAnswer(job=None, would_change=await index.preview(asked.what, force=asked.force))
     with as_conflict():
         run = await index.start(asked.what, force=asked.force, started_by="api")
-    return RebuildAnswer(job=Job.of(run), would_change=None)
+    return RebuildAnswer(job=job_of(run), would_change=None)
 
 
 @ROUTES.add("POST", "/api/ReindexItem", fields_in="body")

@@ -12,7 +12,7 @@ from core.runs.run import Run
 from core.sources.io.source_losses import approve_losses
 from workers.web.domain_files import take_up_domain
 from workers.web.errors import as_conflict
-from workers.web.job_models import ApprovalAnswer, DomainJobs, Job
+from workers.web.job_models import ApprovalAnswer, DomainJobs, job_of
 from workers.web.models import SourceName, shown
 from workers.web.routes.domains import DomainRequest
 from workers.web.routing import Call, RouteTable
@@ -60,11 +60,11 @@ async def approve_removals(call: Call, asked: ApproveRequest) -> ApprovalAnswer:
     sources = await approve_losses(call.client, call.keys, asked.id, asked.source_id)
     with as_conflict():
         run = await call.services.run_control.start_crawl(asked.id, source=asked.source_id, started_by="api")
-    return ApprovalAnswer(domain_id=asked.id, sources=list(sources), job=Job.of(run))
+    return ApprovalAnswer(domain_id=asked.id, sources=list(sources), job=job_of(run))
 
 
 async def _changed(call: Call, change: Callable[[str], Awaitable[list[Run]]], asked: DomainRequest) -> DomainJobs:
     await take_up_domain(call, asked.id)
     with as_conflict():
         runs = await change(asked.id)
-    return DomainJobs(domain_id=asked.id, jobs=[Job.of(run) for run in runs])
+    return DomainJobs(domain_id=asked.id, jobs=[job_of(run) for run in runs])

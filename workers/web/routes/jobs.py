@@ -10,8 +10,9 @@ from pydantic import Field
 from core.registry import time_parsing
 from core.runs.io.run_list import RunFilter, RunList
 from core.runs.run import Run, RunKind, RunStatus
+from core.runtime.api_results import RunState
 from workers.web.errors import as_conflict
-from workers.web.job_models import FailedJobItems, Job, JobLog, JobPage, RetryAnswer
+from workers.web.job_models import FailedJobItems, JobLog, JobPage, RetryAnswer, job_of
 from workers.web.job_stream import stream_jobs
 from workers.web.models import DomainId, JobId, Limit, Offset, RequestModel
 from workers.web.routing import EVENT_STREAM, Call, RouteTable, StoreCall
@@ -61,13 +62,13 @@ async def list_jobs(call: StoreCall, asked: JobsRequest) -> JobPage:
     runs = RunList(call.client, call.keys)
     page = await runs.page(wanted, await call.now(), asked.limit, asked.offset)
     next_offset = asked.offset + asked.limit if page.has_more else None
-    return JobPage(jobs=[Job.of(run) for run in page.runs], next_offset=next_offset)
+    return JobPage(jobs=[job_of(run) for run in page.runs], next_offset=next_offset)
 
 
 @ROUTES.add("GET", "/v2/jobs/{id}")
-async def show_job(call: StoreCall, asked: JobRequest) -> Job:
+async def show_job(call: StoreCall, asked: JobRequest) -> RunState:
     """One run."""
-    return Job.of(await _require(call, asked.id))
+    return job_of(await _require(call, asked.id))
 
 
 @ROUTES.add("GET", "/v2/jobs/{id}/log")
@@ -94,19 +95,19 @@ async def follow_job(call: Call, asked: JobRequest) -> web.StreamResponse:
 
 
 @ROUTES.add("POST", "/v2/jobs/{id}/pause", is_destructive=True)
-async def pause_job(call: StoreCall, asked: JobRequest) -> Job:
+async def pause_job(call: StoreCall, asked: JobRequest) -> RunState:
     """Pause a run: pausing while items are in flight, then paused, also after a restart."""
     return await _changed(call.services.run_control.pause, asked)
 
 
 @ROUTES.add("POST", "/v2/jobs/{id}/resume", is_destructive=True)
-async def resume_job(call: StoreCall, asked: JobRequest) -> Job:
+async def resume_job(call: StoreCall, asked: JobRequest) -> RunState:
     """Go on with a run from where it stopped."""
     return await _changed(call.services.run_control.resume, asked)
 
 
 @ROUTES.add("POST", "/v2/jobs/{id}/cancel", is_destructive=True)
-async def cancel_job(call: StoreCall, asked: JobRequest) -> Job:
+async def cancel_job(call: StoreCall, asked: JobRequest) -> RunState:
     """End a run before its time; what is done stays."""
     return await _changed(call.services.run_control.cancel, asked)
 
@@ -117,14 +118,14 @@ async def retry_job(call: Call, asked: FailedRequest) -> RetryAnswer:
     failed_since = await _since_ts(call, asked.since)
     with as_conflict():
         result = await call.services.run_control.retry(asked.id, code=asked.code, since_ts=failed_since)
-    return RetryAnswer(job=Job.of(result.run), items=result.items)
+    return RetryAnswer(job=job_of(result.run), items=result.items)
 
 
 @ROUTES.add("POST", "/v2/jobs/kinds/{kind}/pause", is_destructive=True)
 async def pause_kind(call: Call, asked: KindRequest) -> JobPage:
     """Pause all runs of a kind, also those that would start later."""
     runs = await call.services.run_control.pause_kind(asked.kind)
-    return JobPage(jobs=[Job.of(run) for run in runs], next_offset=None)
+    return JobPage(jobs=[job_of(run) for run in runs], next_offset=None)
 
 
 @ROUTES.add("POST", "/v2/jobs/kinds/{kind}/resume", is_destructive=True)
@@ -132,7 +133,7 @@ async def resume_kind(call: Call, asked: KindRequest) -> JobPage:
     """Go on with all runs of a kind."""
     with as_conflict():
         runs = await call.services.run_control.resume_kind(asked.kind)
-    return JobPage(jobs=[Job.of(run) for run in runs], next_offset=None)
+    return JobPage(jobs=[job_of(run) for run in runs], next_offset=None)
 
 
 async def _since_ts(call: StoreCall, word: str | None) -> float | None:
@@ -144,6 +145,6 @@ async def _require(call: StoreCall, job_id: str) -> Run:
     return await call.context.runs.require(job_id, await call.now())
 
 
-async def _changed(change: Callable[[str], Awaitable[Run]], asked: JobRequest) -> Job:
+async def _changed(change: Callable[[str], Awaitable[Run]], asked: JobRequest) -> RunState:
     with as_conflict():
-        return Job.of(await change(asked.id))
+        return job_of(await change(asked.id))

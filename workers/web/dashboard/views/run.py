@@ -8,10 +8,10 @@ from typing import Any
 from core.runs.io.run_list import RunList
 from core.runs.io.run_lookup import RunLookup
 from core.runs.run import COUNTERS, RunKind, RunStatus
+from core.runtime.api_results import RunState
 from core.sources.io.source_losses import IF_RIGHT
 from core.urls.secrets import redact
 from workers.web.dashboard.page_routing import Done, PageTable
-from workers.web.job_models import Job
 from workers.web.routes.jobs import FailedRequest, JobRequest, cancel_job, pause_job, resume_job, retry_job
 from workers.web.routing import Call
 
@@ -53,7 +53,7 @@ def _sums(counts: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def _add_action(verb: str, change: Callable[[Call, JobRequest], Awaitable[Job]]) -> None:
+def _add_action(verb: str, change: Callable[[Call, JobRequest], Awaitable[RunState]]) -> None:
     @ROUTES.action(f"/runs/{{id}}/{verb}")
     async def control(call: Call, asked: JobRequest) -> Done:
         return Done(_sentence(await change(call, asked)))
@@ -69,7 +69,7 @@ async def retry(call: Call, asked: FailedRequest) -> Done:
     return Done(f"Items that are due again: {answer.items:,}. {_sentence(answer.job)}", f"/runs/{answer.job.id}")
 
 
-def _sentence(job: Job) -> str:
+def _sentence(job: RunState) -> str:
     """Return what became of a run, and what comes next."""
     next_step = {
         RunStatus.PAUSING: "What is in flight is finished first.",
