@@ -140,6 +140,11 @@ def to_text(value: object) -> str:
     return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
+def words(values: Mapping[str, Any]) -> list[str]:
+    """Return `field value field value …`, as they are stored."""
+    return [word for name, value in values.items() for word in (name, to_text(value))]
+
+
 # ── as people see it ──
 
 

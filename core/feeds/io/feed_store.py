@@ -18,7 +18,7 @@ from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.poll_decision import PollDecision
 from core.keys import Keys
 from core.registry.io.article_store import ArticleStore
-from core.store.commit import Command, Lease, Leases, batched
+from core.store.commit import Command, Lease, Leases, batched, flat
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
 from core.store.quarantine import Quarantine
@@ -158,9 +158,8 @@ class FeedStore:
         if state.status is FeedStatus.OK:
             # A feed that waits long (skipDays over a weekend) comes up in between, so that its links do not age out.
             due_ts = min(due_ts, now + self._ttls.link / 2)
-        fields = [word for pair in to_hash(state, categories).items() for word in pair]
         commands: list[Command] = [
-            ("HSET", self._keys.feed(fid), *fields),
+            ("HSET", self._keys.feed(fid), *flat(to_hash(state, categories))),
             ("HSET", self._keys.feed_summaries, fid, summary_of(state)),
             ("ZADD", self._keys.feeds_due, due_ts, fid),
             broken_feeds.listed(self._keys, fid, state),

@@ -18,7 +18,7 @@ from core.keys import Keys
 from core.outputs.io import webhook_scripts as scripts
 from core.outputs.io.event_subjects import EventSubjects, LocatedSubject
 from core.outputs.io.webhook_store import WebhookStore
-from core.outputs.webhook import Webhook, to_text
+from core.outputs.webhook import Webhook, words
 from core.outputs.webhook_message import Message, event_message, gap_message
 from core.store.connect import Client
 from core.store.event_stream import BATCH_EVENTS, EventStream, StoredEvent, StreamWindow, order
@@ -166,10 +166,9 @@ class WebhookFiller:
 
     def _words(self, reader: Reader, step: ReadStep, messages: list[Message]) -> list[str | bytes]:
         packed = [(one.event_id, one.type, one.body) for one in (*step.gap, *messages)]
-        values = [word for name, value in step.changes.items() for word in (name, to_text(value))]
         return [
             *(reader.webhook.id, reader.field, reader.after_id),
-            *(packed_json(packed), packed_json(values)),
+            *(packed_json(packed), packed_json(words(step.changes))),
             str(self._most_pending),
         ]
 

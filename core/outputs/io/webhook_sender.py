@@ -20,7 +20,7 @@ from core.net.fetcher import Fetcher
 from core.outputs import webhook_message
 from core.outputs.io import webhook_scripts as scripts
 from core.outputs.io.webhook_store import DEAD_KEPT, WebhookStore
-from core.outputs.webhook import Webhook, to_text
+from core.outputs.webhook import Webhook, words
 from core.outputs.webhook_attempts import (
     MOST_ATTEMPTS,
     Attempt,
@@ -181,19 +181,15 @@ class WebhookSender:
             5,
             *(keys.webhook(self.id), head.queue, keys.webhook_dead(self.id), lease.keys[0], keys.webhooks),
             *(self.id, lease.token, head.entry, str(settlement.fate)),
-            packed_json(_words(settlement.changes)),
+            packed_json(words(settlement.changes)),
             str(DEAD_KEPT),
-            *_words(dead),
+            *words(dead),
         )
         return str(reply)
 
 
 def _message(fields: Mapping[str, str]) -> Message:
     return Message(fields.get("event", ""), fields.get("type", ""), fields.get("body", ""))
-
-
-def _words(values: Mapping[str, Any]) -> list[str]:
-    return [word for name, value in values.items() for word in (name, to_text(value))]
 
 
 def _log_attempt(webhook: Webhook, message: Message, settlement: Settlement, attempt: Attempt) -> None:

@@ -59,7 +59,7 @@ class WebhookStore:
             read_id=end.last_id,
             read_count=end.added,
         )
-        words = [word for pair in stored_form.to_hash(webhook).items() for word in pair]
+        words = stored_form.words(stored_form.to_hash(webhook))
         keys = (self._keys.webhook(webhook.id), self._keys.webhooks)
         if not await self._client.eval(scripts.ADD, 2, *keys, webhook.id, str(MOST_WEBHOOKS), *words):
             raise InvalidWebhook(f"There are {MOST_WEBHOOKS:,} webhooks already. Remove one first.")
@@ -135,7 +135,7 @@ class WebhookStore:
                 await self._change(webhook.id, **renamed.to_hash())
 
     async def _change(self, webhook_id: str, **values: str) -> Webhook:
-        await self._run(scripts.CHANGE, webhook_id, (), *(word for pair in values.items() for word in pair))
+        await self._run(scripts.CHANGE, webhook_id, (), *stored_form.words(values))
         return await self.require(webhook_id)
 
     async def _run(self, script: str, webhook_id: str, queues: Sequence[str], *words: str) -> Any:

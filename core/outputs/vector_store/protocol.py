@@ -74,7 +74,10 @@ class VectorStoreUnavailable(FreshetError):
 
 
 class VectorStore(Protocol):
-    """The vector store of one domain, open. No method blocks the event loop."""
+    """The vector store of one domain, open. No method blocks the event loop.
+
+    What a store has no need of does nothing here.
+    """
 
     @property
     def id(self) -> str:
@@ -85,6 +88,7 @@ class VectorStore(Protocol):
 
     async def upload_mark(self) -> str:
         """Return a mark in the global storage: what is uploaded from now on comes behind it; empty if there is none."""
+        return ""
 
     async def forget_unrecorded(
         self, mark: str, uploads: Sequence[BegunUpload], is_named: Callable[[str], bool]
@@ -93,6 +97,7 @@ class VectorStore(Protocol):
 
         Only files with these names and sizes that are neither in the store nor named by a map of others.
         """
+        return 0
 
     async def upload(self, requests: Sequence[UploadRequest]) -> list[UploadResult]:
         """Upload files and attach them, at most some hundreds at once; a failure is a result, in the same order."""
@@ -105,9 +110,12 @@ class VectorStore(Protocol):
 
     async def update_attributes(self, file_id: str, attributes: Mapping[str, str]) -> None:
         """Give a file other attributes, without a new upload."""
+        return
 
     async def detach(self, file_id: str) -> None:
         """Take a file out of the store; nothing if it is not there."""
+        return
 
     async def delete(self, file_id: str) -> None:
         """Delete a file for good, also outside the store; nothing if it is not there."""
+        return

@@ -105,6 +105,16 @@ class OpenAiCalls:
             await self._sleep(wait)
         raise AssertionError("the last try returns or raises")
 
+    async def finds(self, request: Callable[[], Awaitable[object]]) -> bool:
+        """Send a request; return False if what it is about is not there. Only a "not found" counts as that."""
+        try:
+            await self.send(request)
+        except CallFailed as error:
+            if error.is_missing:
+                return False
+            raise
+        return True
+
     async def each(self, list_page: Callable[..., Awaitable[AsyncCursorPage[R]]]) -> AsyncIterator[R]:
         """Yield everything that a listing has. Each page is a request with tries of its own."""
         after: dict[str, str] = {}

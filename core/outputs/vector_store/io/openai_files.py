@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from core.outputs.vector_store.io.openai_calls import CallFailed, OpenAiCalls
+from core.outputs.vector_store.io.openai_calls import OpenAiCalls
 from core.sources.sharepoint.io.scratch_database import SeenIds
 
 if TYPE_CHECKING:
@@ -85,21 +85,11 @@ class OpenAiFiles:
         return times
 
     async def exists(self, file_id: str) -> bool:
-        """Return whether the file is there. Only a "not found" counts as no."""
-        try:
-            await self._calls.send(lambda: self._calls.client.files.retrieve(file_id))
-        except CallFailed as error:
-            if error.is_missing:
-                return False
-            raise
-        return True
+        return await self._calls.finds(lambda: self._calls.client.files.retrieve(file_id))
 
     async def delete(self, file_id: str) -> None:
-        try:
-            await self._calls.send(lambda: self._calls.client.files.delete(file_id))
-        except CallFailed as error:
-            if not error.is_missing:
-                raise
+        """Delete a file; nothing if it is not there."""
+        await self._calls.finds(lambda: self._calls.client.files.delete(file_id))
 
     def _all(self) -> AsyncIterator[FileObject]:
         return self._calls.each(partial(self._calls.client.files.list, limit=FILES_PER_PAGE, order="desc"))

@@ -205,11 +205,7 @@ class OpenAiStore:
     async def detach(self, file_id: str) -> None:
         files = self._calls.client.vector_stores.files
         async with self._whole_store():
-            try:
-                await self._calls.send(lambda: files.delete(file_id, vector_store_id=self._id))
-            except CallFailed as error:
-                if not error.is_missing:
-                    raise
+            await self._calls.finds(lambda: files.delete(file_id, vector_store_id=self._id))
 
     async def delete(self, file_id: str) -> None:
         async with self._whole_store():

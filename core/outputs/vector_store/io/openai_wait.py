@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.outputs.vector_store.io.openai_calls import CallFailed, OpenAiCalls
 from core.outputs.vector_store.protocol import FileStatus, StoredFile
@@ -54,13 +54,18 @@ class EmbedWait:
 
     async def _until_done(self, batch_id: str) -> None:
         batches = self._calls.client.vector_stores.file_batches.with_raw_response
+        await self._polled(lambda: batches.retrieve(batch_id, vector_store_id=self._store_id))
+
+    async def _polled(self, ask: Callable[[], Awaitable[Any]]) -> tuple[Any, bool]:
+        """Ask until it is not in progress any more, and return it; True: the deadline came first."""
         pause = FIRST_POLL_SECONDS
         while True:
-            answer = await self._calls.send(lambda: batches.retrieve(batch_id, vector_store_id=self._store_id))
-            if answer.parse().status != "in_progress" or self._should_stop():
-                return
+            answer = await self._calls.send(ask)
+            found = answer.parse()
+            if found.status != "in_progress" or self._should_stop():
+                return found, False
             if not await self._pause(pause, answer.headers):
-                return
+                return found, True
             pause = min(pause * _POLL_GROWTH, LONGEST_POLL_SECONDS)
 
     def _batch_files(self, batch_id: str) -> AsyncIterator[VectorStoreFile]:
@@ -71,21 +76,18 @@ class EmbedWait:
 
     async def _one(self, file_id: str, slots: asyncio.Semaphore) -> StoredFile:
         files = self._calls.client.vector_stores.files.with_raw_response
-        pause = FIRST_POLL_SECONDS
-        while True:
-            try:
-                async with slots:
-                    answer = await self._calls.send(lambda: files.retrieve(file_id, vector_store_id=self._store_id))
-            except CallFailed as error:
-                if error.is_missing:
-                    return StoredFile(file_id, FileStatus.MISSING, _GONE)
-                raise
-            one = stored_file(answer.parse())
-            if not _is_busy(one) or self._should_stop():
-                return one
-            if not await self._pause(pause, answer.headers):
-                return replace(one, error=_TOO_LATE)
-            pause = min(pause * _POLL_GROWTH, LONGEST_POLL_SECONDS)
+
+        async def ask() -> Any:
+            async with slots:
+                return await files.retrieve(file_id, vector_store_id=self._store_id)
+
+        try:
+            found, is_late = await self._polled(ask)
+        except CallFailed as error:
+            if error.is_missing:
+                return StoredFile(file_id, FileStatus.MISSING, _GONE)
+            raise
+        return replace(stored_file(found), error=_TOO_LATE) if is_late else stored_file(found)
 
     async def _pause(self, seconds: float, headers: Mapping[str, str]) -> bool:
         """Wait for the next poll, as the answer asks for; False if the deadline has come."""

@@ -10,18 +10,18 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from core.errors import SettingsError
 from core.models import Ref
 from core.outputs.vector_store.protocol import (
-    BegunUpload,
     FileStatus,
     StoredFile,
     UploadRequest,
     UploadResult,
+    VectorStore,
     VectorStoreUnavailable,
 )
 from core.registry import field_parsing
@@ -70,7 +70,9 @@ async def open_redis_store(
         raise VectorStoreUnavailable(str(error)) from error
 
 
-class RedisStore:
+class RedisStore(VectorStore):
+    """Takes nothing out and changes no name: the registry does that by itself, and an upload leaves no orphan."""
+
     id = STORE_ID
 
     def __init__(
@@ -126,16 +128,6 @@ class RedisStore:
         return [field_parsing.iso_timestamp(text) or 0.0 for text in found]
 
     # ── embedding ──
-
-    async def upload_mark(self) -> str:
-        """Return nothing: an upload leaves no orphan behind."""
-        return ""
-
-    async def forget_unrecorded(
-        self, mark: str, uploads: Sequence[BegunUpload], is_named: Callable[[str], bool]
-    ) -> int:
-        """Forget nothing, since nothing is left."""
-        return 0
 
     async def upload(self, requests: Sequence[UploadRequest]) -> list[UploadResult]:
         """Embed the items of these files."""
@@ -198,17 +190,6 @@ class RedisStore:
         is_done = _is_indexed(item) and file_id == file_id_of(item.id, item.body_hash)
         status = FileStatus.COMPLETED if is_done else FileStatus.IN_PROGRESS
         return StoredFile(file_id, status, "", indexed_ts, indexed_ts if is_done else 0.0)
-
-    # ── what the registry does by itself ──
-
-    async def update_attributes(self, file_id: str, attributes: Mapping[str, str]) -> None:
-        """Change nothing: names and places of an item are its record's."""
-
-    async def detach(self, file_id: str) -> None:
-        """Take out nothing: what its source no longer has is out of search already."""
-
-    async def delete(self, file_id: str) -> None:
-        """Delete nothing, for the same reason."""
 
 
 def file_id_of(item_id: str, content_hash: str) -> str:
