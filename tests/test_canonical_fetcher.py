@@ -211,12 +211,30 @@ async def test_same_text_on_another_page_is_a_duplicate(context: Context, web: F
 
 
 async def test_many_pages_with_one_text_are_stored_in_one_run(context: Context, web: FakeWeb) -> None:
-    """They take turns, since one of them is the original; none waits so long that it is put off."""
+    """One of them is the original, and none waits so long for it that it is put off."""
     urls = [web.url(f"/wall/{number}") for number in range(60)]
     web.fallback = Reply(article().encode())
     await add(context, *urls)
 
     assert nonzero(await run(context)) == {"stored": 1, "duplicate": 59}
+
+
+async def test_copy_of_a_stored_text_waits_for_nobody(
+    context: Context, web: FakeWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text has its first article: whoever leases it, such as another copy, decides nothing any more."""
+    for path in ("/a", "/copy"):
+        web.page(path, article())
+    first, second = web.url("/a"), web.url("/copy")
+    await add(context, first)
+    await run(context)
+    lease = context.keys.lease(f"text_{(await stored(context, first))['content_hash']}")
+    await context.client.set(lease, "another worker's")
+    monkeypatch.setattr(link_visits, "LEASE_TRIES", 1)
+    await add(context, second)
+
+    assert nonzero(await run(context)) == {"duplicate": 1, "known": 1}
+    assert await context.client.get(lease) == "another worker's"
 
 
 async def test_text_that_another_worker_leases_is_not_stored_meanwhile(

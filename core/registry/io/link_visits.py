@@ -136,20 +136,26 @@ class LinkVisits:
         assert link is not None
         name, first_with = _text_name(content_hash), context.keys.content(content_hash)
 
-        async def acquire() -> list[str] | None:
+        async def look() -> tuple[Lease, str, object] | None:
+            """Return the lease to commit under, and the first article with the text, if another has it, with its URL.
+
+            The lease decides which of several is the first. Once there is one, its copies need not wait for each other:
+            of a thousand pages with one text (a notice of a paywall), most would wait in vain, and be put off.
+            """
             read = [("GET", first_with)]
             acquired, (uid,) = await context.leases.acquire_and(name, leased.lease.token, read)
-            return [uid or ""] if acquired else None
+            final_url: object = None
+            if uid and uid != link.uid:
+                final_url = await context.client.hget(context.keys.article(uid), "final_url")
+            if acquired:
+                return leased.lease.with_key(context.keys.lease(name)), uid, final_url
+            return None if final_url is None else (leased.lease, uid, final_url)
 
-        # Of two pages with one text at the same moment, the one with the text's lease is the original.
-        acquired = await self._retry(acquire)
-        if acquired is None:
+        looked = await self._retry(look)
+        if looked is None:
             await self._defer(leased)
             return None
-        lease, [original] = leased.lease.with_key(context.keys.lease(name)), acquired
-        final_url = None
-        if original and original != link.uid:
-            final_url = await context.client.hget(context.keys.article(original), "final_url")
+        lease, original, final_url = looked
         if final_url is None:  # the text is new, or its first article has expired
             return replace(leased, lease=lease)
         if normalise_url(str(final_url)) == normalise_url(changed.visit.fetched_url):
