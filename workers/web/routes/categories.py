@@ -40,10 +40,9 @@ class CategoryRequest(RequestModel):
     name: CategoryName
 
 
-class PollCategoryRequest(RequestModel):
+class PollCategoryRequest(CategoryRequest):
     """A category whose feeds are polled now."""
 
-    name: CategoryName
     force: bool = Field(default=False, description="Read them again, also if they have not changed.")
 
 
@@ -125,18 +124,16 @@ async def read_opml(call: Call, asked: OpmlRequest) -> OpmlAnswer:
     return OpmlAnswer(added=done.added, removed=done.removed, refused=[redact(url) for url in done.refused])
 
 
-class RenameCategoryRequest(RequestModel):
+class RenameCategoryRequest(CategoryRequest):
     """A category and its new name."""
 
-    name: CategoryName
     to: CategoryName = Field(description="a-z, 0-9, _ and -. A category that exists takes the other in.")
     dry_run: bool = Field(default=False, description="Only say how much that is.")
 
 
-class DropCategoryRequest(RequestModel):
+class DropCategoryRequest(CategoryRequest):
     """A category that is to go."""
 
-    name: CategoryName
     dry_run: Flag = Field(default=False, description="Only say how much that is.")
 
 

@@ -63,10 +63,9 @@ class DomainRequest(RequestModel):
     id: DomainId
 
 
-class RemoveDomainRequest(RequestModel):
+class RemoveDomainRequest(DomainRequest):
     """A domain that is to go with all its items."""
 
-    id: DomainId
     dry_run: Flag = Field(default=False, description="Only say how much that is.")
 
 

@@ -14,7 +14,7 @@ from core.urls.secrets import redact
 from workers.web.models import AnswerModel, Limit, Name, RequestModel
 from workers.web.routes.failures import FailedEntryAnswer
 from workers.web.routes.feed_control import POLL_SECONDS
-from workers.web.routes.feeds import FeedId, OtherFeedAnswer, found_feed, no_feed, require_feed
+from workers.web.routes.feeds import OneFeedRequest, OtherFeedAnswer, found_feed, no_feed, require_feed
 from workers.web.routing import RouteTable, StoreCall
 
 
@@ -45,10 +45,9 @@ class PreviewFeedAnswer(AnswerModel):
     rejected: list[RejectedUrl] = Field(description="The first ten.")
 
 
-class FeedEntriesRequest(RequestModel):
+class FeedEntriesRequest(OneFeedRequest):
     """A feed whose entries are wanted."""
 
-    id: FeedId
     limit: Limit = 30
 
 

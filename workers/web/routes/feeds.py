@@ -43,10 +43,9 @@ class OneFeedRequest(RequestModel):
     id: FeedId
 
 
-class RemoveFeedRequest(RequestModel):
+class RemoveFeedRequest(OneFeedRequest):
     """A feed that is to go."""
 
-    id: FeedId
     forget: Flag = Field(default=False, description="With the links and articles that it alone listed.")
     dry_run: Flag = Field(default=False, description="Only say what would go.")
 
@@ -58,17 +57,15 @@ class AddFeedRequest(RequestModel):
     url: str = Field(min_length=1, max_length=8_000, examples=["https://example.org/feed.xml"])
 
 
-class PollFeedRequest(RequestModel):
+class PollFeedRequest(OneFeedRequest):
     """A feed to poll now."""
 
-    id: FeedId
     force: bool = Field(default=False, description="Read it again, also if it has not changed.")
 
 
-class SetFeedRequest(RequestModel):
+class SetFeedRequest(OneFeedRequest):
     """How often a feed is polled, and how long its host is left alone; null takes back what was set."""
 
-    id: FeedId
     interval_seconds: float | None = None
     gap_seconds: float | None = None
 

@@ -31,29 +31,23 @@ _feed = partial(ROUTES.add, "GET", other_types=tuple(MEDIA_TYPES.values()), take
 VALIDATORS = "With ETag and Last-Modified: who has it already gets 304."
 
 
-class CategoryFeedRequest(RequestModel):
+class PublishedFeedRequest(RequestModel):
+    """The feeds that broke, as a feed; what each feed may be asked with."""
+
+    format: Format
+    limit: Entries = 100
+    token: Token = ""
+
+
+class CategoryFeedRequest(PublishedFeedRequest):
     """A category as a feed."""
 
     category: CategoryName
-    format: Format
-    limit: Entries = 100
-    token: Token = ""
 
 
-class FailuresFeedRequest(RequestModel):
-    """The feeds that broke, as a feed."""
-
-    format: Format
-    limit: Entries = 100
-    token: Token = ""
-
-
-class SearchFeedRequest(SearchFilters):
+class SearchFeedRequest(SearchFilters, PublishedFeedRequest):
     """A saved search as a feed."""
 
-    format: Format
-    limit: Entries = 100
-    token: Token = ""
     freshness: float = Field(
         default=1.0, ge=0.0, le=MOST_FRESHNESS, description="0: age does not matter; 1: a page of today counts double."
     )
@@ -72,7 +66,7 @@ async def show_feed_token(call: Call, _: NoParameters) -> FeedTokenAnswer:
 
 
 @_feed("/feeds/failures.{format}", description=f"An entry for each break; a feed that works again leaves. {VALIDATORS}")
-async def show_failures(call: Call, asked: FailuresFeedRequest) -> web.Response:
+async def show_failures(call: Call, asked: PublishedFeedRequest) -> web.Response:
     """The feeds that broke, each with why and since when, as RSS, Atom or JSON Feed."""
     newest = await BrokenFeeds(call.client, call.keys).newest(asked.limit)
     entries = tuple(

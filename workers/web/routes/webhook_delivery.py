@@ -11,24 +11,22 @@ from core.outputs.io.webhook_setup import send_test
 from core.outputs.io.webhook_store import DeadLetter
 from core.outputs.webhook_attempts import DeliveryEnd
 from core.urls.secrets import redact
-from workers.web.models import AnswerModel, Limit, RequestModel
-from workers.web.routes.webhooks import WebhookId, WebhookRequest, webhook_store
+from workers.web.models import AnswerModel, Limit
+from workers.web.routes.webhooks import WebhookRequest, webhook_store
 from workers.web.routing import Call, RouteTable
 
 EventId = Annotated[str, Field(pattern=r"^(?:0|[0-9]{1,19}-[0-9]{1,19})$", examples=["1763337600000-0"])]
 
 
-class DeadLettersRequest(RequestModel):
+class DeadLettersRequest(WebhookRequest):
     """Dead letters of a webhook."""
 
-    id: WebhookId
     limit: Limit = 100
 
 
-class ReplayRequest(RequestModel):
+class ReplayRequest(WebhookRequest):
     """What to deliver once more: the dead letters, or everything from an event on."""
 
-    id: WebhookId
     from_id: EventId | None = Field(
         default=None, description="An event in the stream; 0: all events; null: the dead letters."
     )

@@ -21,7 +21,7 @@ from workers.web.dashboard.page_routing import Done, PageTable
 from workers.web.dashboard.views.domains import domain_state, is_paused
 from workers.web.errors import ApiError, as_conflict
 from workers.web.job_models import DomainJobs
-from workers.web.models import DomainId, RequestModel, SourceName
+from workers.web.models import SourceName
 from workers.web.routes import crawler, domain_control, domains
 from workers.web.routes.domain_control import ApproveRequest
 from workers.web.routes.domains import DomainRequest, RemoveDomainRequest
@@ -37,10 +37,9 @@ REFUSED_READ = 200
 EXAMPLES = 5
 
 
-class DomainPageRequest(RequestModel):
+class DomainPageRequest(DomainRequest):
     """Which domain; `source` to look at one of many sources."""
 
-    id: DomainId
     source: SourceName | None = None
 
 
@@ -100,18 +99,16 @@ async def _details(call: Call, source: SourceOverview) -> dict[str, Any]:
 # ── the buttons ──
 
 
-class CrawlForm(RequestModel):
+class CrawlForm(DomainRequest):
     """What is to be crawled."""
 
-    id: DomainId
     mode: Literal["incremental", "full"] = "incremental"
     source: SourceName | None = None
 
 
-class RemoveDomainForm(RequestModel):
+class RemoveDomainForm(DomainRequest):
     """What is to go; `confirm` repeats the id."""
 
-    id: DomainId
     confirm: str = Field(default="", max_length=200)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from core.registry.io.loss_guard import KEPT
 from core.sources.io.domain_overview import SourceOverview
@@ -10,9 +10,9 @@ from core.sources.io.item_counts import ItemCounts
 from core.urls.secrets import redact
 from workers.web.crawler_models import CrawlerRequest, SourcePreview
 from workers.web.dashboard.page_routing import PageTable, expected_problem
-from workers.web.dashboard.views.domain import held
+from workers.web.dashboard.views.domain import CrawlForm, held
 from workers.web.errors import as_conflict
-from workers.web.models import DomainId, Flag, RequestModel, SourceName
+from workers.web.models import Flag
 from workers.web.routes import crawler, domains
 from workers.web.routes.domains import DomainRequest
 from workers.web.routing import Call
@@ -24,12 +24,9 @@ MOST_NAMES = 20
 """How many names of held items are shown."""
 
 
-class DryRunRequest(RequestModel):
+class DryRunRequest(CrawlForm):
     """Which domain or source; without `now` the page comes at once and asks for the result itself."""
 
-    id: DomainId
-    source: SourceName | None = None
-    mode: Literal["incremental", "full"] = "incremental"
     now: Flag = False
 
 

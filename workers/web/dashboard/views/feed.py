@@ -18,7 +18,6 @@ from workers.web.routes import categories, feed_control, feed_preview, feeds
 from workers.web.routes.categories import DropCategoryRequest, OpmlRequest, PollCategoryRequest, RenameCategoryRequest
 from workers.web.routes.feed_preview import FeedEntriesRequest
 from workers.web.routes.feeds import (
-    FeedId,
     OneFeedRequest,
     PollFeedRequest,
     RemoveFeedRequest,
@@ -51,10 +50,9 @@ async def show_feed(call: Call, asked: OneFeedRequest) -> dict[str, Any]:
 # ── actions on feeds and categories ──
 
 
-class OptionsForm(RequestModel):
+class OptionsForm(OneFeedRequest):
     """How often a feed is polled; what is left empty is not set."""
 
-    id: FeedId
     interval_minutes: float | None = Field(default=None, gt=0, le=43_200)
     gap_seconds: float | None = Field(default=None, ge=0, le=86_400)
 

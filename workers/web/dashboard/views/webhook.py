@@ -9,10 +9,9 @@ from workers.web.dashboard import webhook_texts
 from workers.web.dashboard.page_routing import Done, PageTable
 from workers.web.dashboard.webhook_texts import receiver_of
 from workers.web.errors import ApiError
-from workers.web.models import RequestModel
 from workers.web.routes import webhook_delivery, webhooks
 from workers.web.routes.webhook_delivery import DeadLettersRequest, EventId, ReplayRequest
-from workers.web.routes.webhooks import WebhookId, WebhookRequest
+from workers.web.routes.webhooks import WebhookRequest
 from workers.web.routing import Call
 
 ROUTES = PageTable()
@@ -42,10 +41,9 @@ async def show_webhook(call: Call, asked: WebhookRequest) -> dict[str, Any]:
 # ── the buttons ──
 
 
-class ReplayForm(RequestModel):
+class ReplayForm(WebhookRequest):
     """From which event on everything is delivered once more."""
 
-    id: WebhookId
     from_id: EventId
 
 
