@@ -37,11 +37,11 @@ from functools import partial
 from core.runs.io.run_control import RunControl
 from core.runs.run import Run, domain_scope, run_json
 from core.runtime.terminal import echo
+from core.sources.crawl_parameters import ALL_STEPS
 from core.sources.io.domain_file_sync import DomainFileSync
 from core.sources.io.domain_overview import SourceOverview, read_domains
 from core.sources.io.domain_setup import add_domain, remove_domain
 from core.sources.io.source_kinds import location
-from core.sources.sharepoint.step_names import ALL_STEPS
 from core.store import connect
 from scripts import command_line
 from scripts.command_names import as_typed, command

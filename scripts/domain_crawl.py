@@ -18,12 +18,19 @@ from dataclasses import dataclass, field
 from core.outputs.vector_store.crawl_report import CrawledSource
 from core.runtime.context import Context
 from core.runtime.terminal import echo
-from core.sources.crawl_parameters import ALL, MOST_RETRY_BATCHES, RETRY_BATCHES, SCOPES, CrawlParameters
+from core.sources.crawl_parameters import (
+    ALL,
+    ALL_STEPS,
+    MOST_RETRY_BATCHES,
+    RETRY_BATCHES,
+    SCOPES,
+    CrawlParameters,
+    StepName,
+)
 from core.sources.io.crawl import CrawlMode
 from core.sources.io.domain_crawl import DomainCrawl
 from core.sources.io.domain_steps import ChosenSources, DomainSteps, StepResult
 from core.sources.io.source_losses import approve_losses
-from core.sources.sharepoint.step_names import ALL_STEPS, StepName
 from core.store.cancellation import Canceller
 from scripts import command_line
 from scripts.domain_results import preview_text, result_json, show_results, step_json

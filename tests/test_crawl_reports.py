@@ -18,13 +18,12 @@ from core.outputs.vector_store.io.report_archive import ReportArchive
 from core.runs.run import Run, RunKind, RunStatus
 from core.runtime.context import Context, open_context
 from core.settings import Settings
-from core.sources.crawl_parameters import CrawlParameters
+from core.sources.crawl_parameters import CrawlParameters, StepName
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_crawl import DomainCrawl
 from core.sources.io.domain_file import parse_domain
 from core.sources.io.domain_setup import add_domain, remove_domain
 from core.sources.io.domain_steps import DomainSteps
-from core.sources.sharepoint.step_names import StepName
 from core.store.connect import Client
 from scripts import crawl_reports, domain_crawl, domain_report
 from tests.api import ApiServer

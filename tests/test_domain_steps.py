@@ -17,7 +17,7 @@ from core.runs.run import Run, RunKind, RunStatus, source_scope
 from core.runtime.context import Context
 from core.runtime.job_limit import JobLimit
 from core.settings import Settings
-from core.sources.crawl_parameters import CrawlParameters
+from core.sources.crawl_parameters import ALL_STEPS, CrawlParameters, StepName
 from core.sources.io import source_kinds
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.crawl_runs import open_crawl_run
@@ -27,7 +27,6 @@ from core.sources.io.domain_setup import add_domain
 from core.sources.io.domain_steps import DomainSteps
 from core.sources.io.folder import FolderSource
 from core.sources.sharepoint.io.step_context import Step
-from core.sources.sharepoint.step_names import ALL_STEPS, StepName
 from core.sources.source_record import SourceRecord
 from core.store import connect
 from core.store.clock import ServerClock

@@ -18,13 +18,12 @@ from core.runs.run import Run, RunKind, RunStatus
 from core.runtime.context import Context
 from core.runtime.job_limit import JobLimit
 from core.settings import Settings
-from core.sources.crawl_parameters import CrawlParameters
+from core.sources.crawl_parameters import CrawlParameters, StepName
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.domain_file import parse_domain
 from core.sources.io.domain_setup import add_domain
 from core.sources.io.dry_run import dry_run_source
 from core.sources.io.source_losses import approve_losses
-from core.sources.sharepoint.step_names import StepName
 from core.store import connect
 from tests import commands
 from tests.crawled_site import counts, crawl_context, text

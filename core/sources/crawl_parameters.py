@@ -7,12 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from enum import StrEnum
 from typing import Self
 
 from core.sources.sharepoint.source_types import SharePointType
-from core.sources.sharepoint.step_names import ALL_STEPS, STEPS, StepName, steps_of
 from core.sources.source_record import SOURCES_SUFFIX, SourceRecord
 from core.value_class import value_class
+
+
+class StepName(StrEnum):
+    """The steps of a crawl, in order; a run may do all of them or one."""
+
+    DOWNLOAD = "download"
+    """Bring what has changed to this disk."""
+    PROCESS = "process"
+    """Make files to embed of what was downloaded."""
+    EMBED = "embed"
+    """Register and read the files, and bring the vector store up to date."""
+
+
+ALL_STEPS = tuple(StepName)
+STEPS = "steps"
+"""The parameter of a run that names its steps, with commas between them; without it, all."""
+
 
 ALL = "all"
 SCOPES: Mapping[str, str] = {one.scope: str(one) for one in SharePointType}
@@ -39,8 +56,9 @@ class CrawlParameters:
         """Return what the parameters of a run say; what cannot be read is as it always is."""
         batches = str(parameters.get(_BATCHES, ""))
         scope = str(parameters.get("scope", ALL))
+        named = {word.strip() for word in str(parameters.get(STEPS, "")).split(",")}
         return cls(
-            steps=steps_of(parameters),
+            steps=frozenset(name for name in ALL_STEPS if name in named) or frozenset(ALL_STEPS),
             scope=scope if scope in SCOPES else ALL,
             source_id=str(parameters.get("source_id", "")),
             source_type=str(parameters.get("source_type", "")),

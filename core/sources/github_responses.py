@@ -12,6 +12,7 @@ from typing import Annotated, NamedTuple, TypeVar
 
 import msgspec
 
+from core.feeds.encoding import is_utf_8
 from core.models import ListingBatch, Ref, RejectedUrl
 from core.pages.documents.file_type import MEDIA_TYPES
 from core.registry.http_headers import LONGEST_RETRY_AFTER_SECONDS, media_type, retry_after_seconds
@@ -170,15 +171,7 @@ def content_type(stated: str, url: str, body: bytes) -> str:
     ending = url.rpartition("/")[2].rpartition(".")[2].lower()
     kind = _TYPES.get(ending, mime_type or "application/octet-stream")
     is_plain = kind.startswith("text/") and kind != "text/html"  # HTML may say better itself
-    return f"{kind}; charset=utf-8" if is_plain and _is_utf8(body) else kind
-
-
-def _is_utf8(body: bytes) -> bool:
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    return f"{kind}; charset=utf-8" if is_plain and is_utf_8(body) else kind
 
 
 # ── limits ──────────────────────────────────────────────────────────────────────────────────────

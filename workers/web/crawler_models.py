@@ -7,8 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from core.runtime.api_results import RunState
-from core.sources.crawl_parameters import MOST_RETRY_BATCHES, RETRY_BATCHES, CrawlParameters
-from core.sources.sharepoint.step_names import ALL_STEPS, StepName
+from core.sources.crawl_parameters import ALL_STEPS, MOST_RETRY_BATCHES, RETRY_BATCHES, CrawlParameters, StepName
 from workers.web.models import AnswerModel, DomainId, Flag, RequestModel, SourceName
 
 

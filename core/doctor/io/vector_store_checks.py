@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from core.keys import Keys
-from core.outputs.vector_store.io.openai_setup import open_existing_store
+from core.outputs.vector_store.io.openai_setup import open_openai_store
 from core.outputs.vector_store.io.store_check import CheckedDomain, check_store
 from core.outputs.vector_store.protocol import VectorStoreMissing, VectorStoreUnavailable
 from core.outputs.vector_store.store_findings import StoreFinding
@@ -56,7 +56,7 @@ class VectorStoreChecks:
             yield StoreTrouble(domain.id, sentence, is_busy=True)
         checked = CheckedDomain(domain.id, [_own_name(domain, sid) for sid in domain.sources], busy)
         try:
-            async with open_existing_store(self._settings, domain.vector_store.id) as store:
+            async with open_openai_store(self._settings, domain.vector_store.id) as store:
                 async for finding in check_store(store, self._storage, checked, fix=fix):
                     yield finding
         except (VectorStoreMissing, VectorStoreUnavailable) as error:

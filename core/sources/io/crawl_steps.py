@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from core.registry.io.loss_guard import LossGuard
 from core.runs.run import Run, RunPhase
 from core.runtime.context import Context
-from core.sources.crawl_parameters import CrawlParameters
+from core.sources.crawl_parameters import CrawlParameters, StepName
 from core.sources.io.crawl_progress import CrawlProgress, PercentRange
 from core.sources.io.crawl_runs import CrawlMode
 from core.sources.io.source import Source
 from core.sources.sharepoint.io.step_context import Step
-from core.sources.sharepoint.step_names import StepName
 from core.sources.sharepoint.step_results import SourceStatistics
 from core.sources.source_record import SOURCES_SUFFIX
 from core.store.clock import ServerClock

@@ -18,7 +18,7 @@ from core.runs.io.run_list import RunFilter, RunList
 from core.runs.io.run_store import KEPT
 from core.runs.run import Run, run_json
 from core.settings import Settings
-from core.sources.crawl_parameters import CrawlParameters
+from core.sources.crawl_parameters import CrawlParameters, StepName
 from core.sources.io.domain_overview import DomainOverview, read_domain
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.source_items import SourceItems
@@ -27,7 +27,6 @@ from core.sources.sharepoint.coverage import Coverage
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.source_types import SharePointType
-from core.sources.sharepoint.step_names import StepName
 from core.sources.sharepoint.stored_source import StoredSource
 from core.sources.source_record import SOURCES_SUFFIX
 from core.store import connect

@@ -66,16 +66,14 @@ async def add_domain(
     if before and file_digest is None:
         domain = _with_known_store(domain, before)
     permit = _signed if is_own_command else _permitted
-    sources = [
-        await permit(settings, SourceStore(client, keys), record) for record in domain.sources(settings.github_web_url)
-    ]
+    source_store = SourceStore(client, keys)
+    sources = [await permit(settings, source_store, record) for record in domain.sources(settings.github_web_url)]
     if file_digest is None:
         file_digest = await asyncio.to_thread(_write_file, settings, domain)
     sids = [record.sid for record in sources]
     dropped = [sid for sid in (before.sources if before else ()) if sid not in sids]
     # Dropped ones stay named until they are gone: if this is interrupted, the next add removes them.
     await store.save(domain, [*sids, *dropped], now)
-    source_store = SourceStore(client, keys)
     registrar = Registrar(client, keys, settings.registry_partition_strategy, settings.tracking_param_prefixes)
     for record in sources:
         root = source_class(record.kind).root(record.config)

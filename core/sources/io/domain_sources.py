@@ -10,11 +10,10 @@ from core.errors import FreshetError
 from core.keys import Keys
 from core.runtime.context import Context
 from core.settings import Settings
-from core.sources.crawl_parameters import CrawlParameters
+from core.sources.crawl_parameters import CrawlParameters, StepName
 from core.sources.io import source_kinds
 from core.sources.io.domain_store import DomainStore, StoredDomain
 from core.sources.io.source_store import SourceStore
-from core.sources.sharepoint.step_names import StepName
 from core.sources.source_record import DomainFileError, SourceRecord
 from core.store.connect import Client
 from core.urls.secrets import redact

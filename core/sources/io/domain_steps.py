@@ -19,7 +19,7 @@ from core.runs.run import RunStatus
 from core.runtime.context import Context
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.embed_run_items import EmbedRunItems, open_embed
-from core.sources.crawl_parameters import CrawlParameters
+from core.sources.crawl_parameters import ALL_STEPS, CrawlParameters
 from core.sources.io.crawl import CrawlMode
 from core.sources.io.domain_file_sync import DomainFileSync
 from core.sources.io.domain_sources import select_sources, with_steps
@@ -27,7 +27,6 @@ from core.sources.io.domain_store import DomainStore
 from core.sources.io.dry_run import dry_run_source
 from core.sources.io.dry_run_report import DryRunReport
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
-from core.sources.sharepoint.step_names import ALL_STEPS
 from core.store import connect
 from core.value_class import value_class
 

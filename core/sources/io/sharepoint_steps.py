@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from core.outputs.vector_store.protocol import VectorStoreMissing, VectorStoreUnavailable
+from core.sources.crawl_parameters import StepName
 from core.sources.io.dry_run_report import DryRunReport
 from core.sources.io.source import COMPLETE, Source
 from core.sources.sharepoint.io.download_preview import preview
@@ -20,7 +21,6 @@ from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.item_urls import item_url
 from core.sources.sharepoint.map_rows import FileRow
 from core.sources.sharepoint.remote_items import SharePointUnavailable
-from core.sources.sharepoint.step_names import StepName
 from core.sources.sharepoint.step_results import NOT_DOWNLOADED
 from core.sources.sharepoint.stored_source import StoredSource
 

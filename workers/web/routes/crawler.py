@@ -9,10 +9,9 @@ from functools import partial
 from aiohttp import web
 
 from core.runtime.api_results import RunState
-from core.sources.crawl_parameters import CrawlParameters
+from core.sources.crawl_parameters import CrawlParameters, StepName
 from core.sources.io.crawl_runs import TOOK_OVER
 from core.sources.io.domain_steps import DomainSteps, NoSharePointSource, StepResult
-from core.sources.sharepoint.step_names import StepName
 from workers.web.crawler_models import CrawlerAnswer, CrawlerRequest
 from workers.web.errors import ApiError, as_conflict
 from workers.web.job_models import job_of

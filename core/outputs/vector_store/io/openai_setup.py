@@ -51,23 +51,17 @@ class StoreOwner:
 @contextlib.asynccontextmanager
 async def open_openai_store(
     settings: Settings,
-    domain: StoreOwner,
+    domain: StoreOwner | str,
     sleep: Sleep = asyncio.sleep,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> AsyncIterator[OpenAiStore]:
-    """Open the store; raises VectorStoreMissing if it does not exist, VectorStoreUnavailable if there can be none."""
+    """Open the store of a domain, or that with an id, which is never made.
+
+    Raises VectorStoreMissing if it does not exist, VectorStoreUnavailable if there can be none.
+    """
     async with open_calls(settings, sleep) as calls:
-        store_id = domain.read_id() or await _created(calls, domain)
+        store_id = domain if isinstance(domain, str) else domain.read_id() or await _created(calls, domain)
         store = OpenAiStore(calls, store_id, settings.openai_wait_seconds, should_stop)
-        await store.check()
-        yield store
-
-
-@contextlib.asynccontextmanager
-async def open_existing_store(settings: Settings, store_id: str) -> AsyncIterator[OpenAiStore]:
-    """Open a store by its id, and never make one; raises as `open_openai_store` does."""
-    async with open_calls(settings) as calls:
-        store = OpenAiStore(calls, store_id, settings.openai_wait_seconds)
         await store.check()
         yield store
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
-from core.sources.sharepoint.step_names import ALL_STEPS, StepName
+from core.sources.crawl_parameters import ALL_STEPS, StepName
 from core.sources.sharepoint.step_results import SourceStatistics
 
 Progress = Callable[[int, int, str], Awaitable[object]]
