@@ -90,9 +90,14 @@
   function axis(unit) {
     const line = { stroke: colour("--chart-grid"), width: 1 };
     return {
-      stroke: colour("--quiet"), grid: line, ticks: line, size: 56,
+      stroke: colour("--quiet"), grid: line, ticks: line, size: unit ? labelWidth : 56,
       values: unit ? (_, values) => values.map((value) => `${value} ${unit}`) : undefined,
     };
+  }
+
+  function labelWidth(_, labels) {
+    const longest = Math.max(0, ...(labels ?? []).map((label) => label.length));
+    return Math.max(56, 20 + 8 * longest);
   }
 
   function clock(seconds) {
