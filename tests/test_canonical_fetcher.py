@@ -7,7 +7,7 @@ import dataclasses
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 
 from core import ids
 from core.registry.io import link_visits
+from core.registry.io.article_store import ArticleStore
 from core.runtime.context import Context
 from core.settings import Settings
 from core.urls.normalise import normalise_url
@@ -235,6 +236,45 @@ async def test_copy_of_a_stored_text_waits_for_nobody(
 
     assert nonzero(await run(context)) == {"duplicate": 1, "known": 1}
     assert await context.client.get(lease) == "another worker's"
+
+
+async def test_alias_of_a_stored_article_waits_for_nobody(
+    context: Context, web: FakeWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page has its article: whoever visits it, such as another alias, decides nothing about this link."""
+    lease = await one_article_and_its_alias(context, web)
+    await context.client.set(lease, "another worker's")
+    monkeypatch.setattr(link_visits, "LEASE_TRIES", 1)
+
+    assert nonzero(await run(context)) == {"alias": 1, "known": 1}
+    assert await context.client.get(lease) == "another worker's"
+
+
+async def test_article_that_is_removed_gets_no_alias_at_that_moment(
+    context: Context, web: FakeWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The link would be known for a month as an alias of nothing: it is visited again, and stored."""
+    await one_article_and_its_alias(context, web)
+    enter = ArticleStore.enter_categories
+
+    async def remove(articles: ArticleStore, uid: str, categories: Sequence[str]) -> bool:
+        await context.client.delete(context.keys.article(uid))
+        return await enter(articles, uid, categories)
+
+    monkeypatch.setattr(ArticleStore, "enter_categories", remove)
+
+    assert nonzero(await run(context)) == {"stored": 1, "known": 1}
+    assert await context.client.get(context.keys.alias(ids.article_uid(web.url("/print")))) is None
+
+
+async def one_article_and_its_alias(context: Context, web: FakeWeb) -> str:
+    """Store an article, add a link to the same page under another address, and return the lease of the page."""
+    web.page("/a", article())
+    web.page("/print", article(head=f"<link rel=canonical href='{web.url('/a')}'>", text=" (print)"))
+    await add(context, web.url("/a"))
+    await run(context)
+    await add(context, web.url("/print"))
+    return context.keys.lease((await stored(context, web.url("/a")))["item_id"])
 
 
 async def test_text_that_another_worker_leases_is_not_stored_meanwhile(

@@ -115,17 +115,28 @@ class LinkVisits:
         identity = ids.item_id("url", normalised)
         if identity == item.id:
             return leased
-        if not await self._retry(lambda: self._context.leases.acquire(identity, leased.lease.token)):
+        context = self._context
+
+        async def look() -> tuple[Lease, str] | None:
+            """Return the lease to commit under, and the article that the page has. Aliases of it wait for nobody."""
+            read = [("HGET", context.keys.item(identity), "articleUid")]
+            acquired, (uid,) = await context.leases.acquire_and(identity, leased.lease.token, read)
+            twin = uid if uid and uid != link.uid and await context.client.exists(context.keys.article(uid)) else ""
+            if acquired:
+                return leased.lease.with_key(context.keys.lease(identity)), twin
+            return (leased.lease, twin) if twin else None
+
+        looked = await self._retry(look)
+        if looked is None:
             await self._defer(leased)
             return None
-        both = leased.lease.with_key(self._context.keys.lease(identity))
-        twin = str(await self._context.client.hget(self._context.keys.item(identity), "articleUid") or "")
-        if twin and twin != link.uid and await self._context.client.exists(self._context.keys.article(twin)):
-            await self._alias(link, both, twin)
+        lease, twin = looked
+        if twin:
+            await self._alias(link, lease, twin)
             return None
-        known = (await self._context.items.read([identity]))[0]
+        known = (await context.items.read([identity]))[0]
         known = known or Item(identity, source=normalised, fetch_url=answer.permanent_target or answer.url)
-        return replace(leased, item=_with_link(known, link), lease=both)
+        return replace(leased, item=_with_link(known, link), lease=lease)
 
     async def lease_text(self, leased: LeasedItem, changed: Changed) -> LeasedItem | None:
         """Lease the text too, and learn which article had it first; None if the link is committed or postponed.
@@ -206,8 +217,7 @@ class LinkVisits:
             case CommitResult.OUTDATED if not is_sure:
                 return False
             case CommitResult.OUTDATED:  # a site has just listed the page: visit it again with the new record
-                await context.leases.release(leased.lease)
-                self.busy.append(link.url)
+                await self._visit_again(link, leased.lease)
             case CommitResult.LEASE_LOST:
                 self._count(link, None)
         return True
@@ -241,14 +251,24 @@ class LinkVisits:
     async def _alias(self, link: Link, lease: Lease, target: str) -> None:
         await self._context.articles.enter_categories(target, link.categories)
         commands = self._context.articles.alias(link, target, self._clock.now())
-        if await self._commit(link, lease, commands, LinkResult.ALIAS):
+        is_there = (self._context.keys.article(target), "uid", target)  # no lease of ours keeps it from being removed
+        if await self._commit(link, lease, commands, LinkResult.ALIAS, is_there):
             self.on_stored(link.uid)
             log.info("🔗 Same article → %s", target)
 
-    async def _commit(self, link: Link, lease: Lease, commands: Sequence[Command], result: LinkResult) -> bool:
-        is_written = await self._context.leases.commit_soon(Commit(lease, commands)) is CommitResult.WRITTEN
-        self._count(link, result if is_written else None)
-        return is_written
+    async def _commit(
+        self, link: Link, lease: Lease, commands: Sequence[Command], result: LinkResult, expected: tuple[str, ...] = ()
+    ) -> bool:
+        committed = await self._context.leases.commit_soon(Commit(lease, commands, expected))
+        if committed is CommitResult.OUTDATED:
+            await self._visit_again(link, lease)
+        else:
+            self._count(link, result if committed is CommitResult.WRITTEN else None)
+        return committed is CommitResult.WRITTEN
+
+    async def _visit_again(self, link: Link, lease: Lease) -> None:
+        await self._context.leases.release(lease)
+        self.busy.append(link.url)
 
     def _count(self, link: Link, result: LinkResult | None) -> None:
         """Count a link; None: its lease was lost, and another worker has it."""
