@@ -31,6 +31,7 @@ from core.errors import FeedFileError
 from core.feeds.category_names import category_slug
 from core.feeds.io.category_changes import CategoryChanges
 from core.feeds.io.feed_adder import NoFeedThere, add_feed
+from core.feeds.io.feed_preview import preview_feed
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import Ttls
 from core.feeds.io.opml import export_opml
@@ -44,9 +45,8 @@ from scripts import command_line
 from scripts.command_names import command
 from scripts.feeds_health import health, list_feeds
 from scripts.feeds_poll import poll
-from scripts.feeds_preview import preview
 from scripts.feeds_set import set_options
-from scripts.tables import counted, removal_summary
+from scripts.tables import counted, removal_summary, table
 
 
 async def import_file(path: Path) -> int:
@@ -87,6 +87,24 @@ async def add(category: str, url: str) -> int:
         echo(f"It was found by way of {redact(added.asked_url)}, which is a page and no feed.")
     for other in added.others:
         echo(f"Also there: {_add_command(added.category, other)}")
+    return 0
+
+
+async def preview(category: str, url: str) -> int:
+    async with command_line.open_context() as context:
+        found = await preview_feed(context, url, category)
+    echo(f"{redact(found.feed.url)} ({printable_line(found.feed.title) or 'untitled'}) [{found.kind}]")
+    if found.subscribed:
+        echo(f"It is in {', '.join(found.subscribed)} already.")
+    refused = f"{found.rejected_links:,} refused"
+    echo(f"In {found.category}: {counted(found.new_links, 'new link')}, {found.known_links:,} known, {refused}.")
+    if found.entries:
+        rows = [("new" if one.is_new else "known", redact(one.url), printable_line(one.title)) for one in found.entries]
+        echo(table(("", "LINK", "TITLE"), rows))
+    if found.rejected:
+        echo(table(("REFUSED", "LINK"), [(one.reason, printable_line(redact(one.url))) for one in found.rejected]))
+    for other in found.others:
+        echo(f"Also there: {redact(other.url)}  {printable_line(other.title) or 'untitled'}")
     return 0
 
 

@@ -27,7 +27,6 @@ from dataclasses import asdict
 
 from core.runs.io.run_control import RunControl
 from core.runs.io.run_list import RunFilter, RunList
-from core.runs.io.run_lookup import RunLookup
 from core.runs.io.run_store import RunStore
 from core.runs.run import Run, RunKind, RunStatus, run_json
 from core.runtime import progress
@@ -69,9 +68,9 @@ def _row(run: Run, now: float) -> tuple[object, ...]:
 
 async def show(run_id: str, json: bool) -> int:
     async with command_line.open_session() as (_, keys, client):
-        run, store = await RunLookup(client, keys).find(run_id), RunStore(client, keys)
+        run, store = await RunList(client, keys).find(run_id), RunStore(client, keys)
         failed = await store.all_failed_items(run, await connect.now(client))
-        left = await RunLookup(client, keys).left(run, MOST_LEFT_SHOWN) if run.status in _HAS_LEFT else []
+        left = await RunList(client, keys).left(run, MOST_LEFT_SHOWN) if run.status in _HAS_LEFT else []
         log_lines, now = await store.log_lines(run.id), await connect.now(client)
     parts = {"failed_items": [asdict(one) for one in failed], "left_urls": left, "log": log_lines}
     page = run_page(run, failed, left, log_lines, now)
@@ -81,7 +80,7 @@ async def show(run_id: str, json: bool) -> int:
 async def watch(run_id: str) -> int:
     """Show a run until it ends: a bar on a terminal, a line per change elsewhere."""
     async with command_line.open_session() as (_, keys, client):
-        store, run = RunStore(client, keys), await RunLookup(client, keys).find(run_id)
+        store, run = RunStore(client, keys), await RunList(client, keys).find(run_id)
         is_shown, line = sys.stderr.isatty(), ""
         with progress.bar(100, run.id) as bar:
             while True:
@@ -126,7 +125,7 @@ async def cancel(run_id: str, json: bool) -> int:
 
 async def _control(run_id: str, act: Callable[[RunControl, Run], Coroutine[object, object, Run]], json: bool) -> int:
     async with command_line.open_session() as (settings, keys, client):
-        run = await act(RunControl(settings, client, keys), await RunLookup(client, keys).find(run_id))
+        run = await act(RunControl(settings, client, keys), await RunList(client, keys).find(run_id))
     return command_line.answer(run_json(run), controlled(run), as_json=json)
 
 
@@ -155,7 +154,7 @@ def controlled(run: Run) -> str:
 async def retry(run_id: str, code: str | None, since: str | None, json: bool) -> int:
     since_ts = command_line.moment(since)
     async with command_line.open_session() as (settings, keys, client):
-        run = await RunLookup(client, keys).find(run_id)
+        run = await RunList(client, keys).find(run_id)
         result = await RunControl(settings, client, keys).retry(run.id, code=code, since_ts=since_ts)
     text = f"Due again: {counted(result.items, 'item')}. {controlled(result.run)}"
     return command_line.answer({"run": run_json(result.run), "items": result.items}, text, as_json=json)

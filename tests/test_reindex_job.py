@@ -13,7 +13,7 @@ from core.registry.io.reindex_run_items import ReindexRunItems
 from core.runs.io import run_worker
 from core.runs.io.run_control import RunControl
 from core.runs.io.run_jobs import job_of
-from core.runs.io.run_lookup import RunLookup
+from core.runs.io.run_list import RunList
 from core.runs.run import Run, RunKind, RunStatus
 from core.runtime.context import Context
 from core.settings import Settings
@@ -130,7 +130,7 @@ async def test_cancelled_in_the_middle(crawled: Context, site: Site) -> None:
     assert not await work(crawled, queued)
     [run] = await runs_of(crawled, RunKind.REINDEX)
     remaining, now = await left(crawled, run), await connect.now(crawled.client)
-    due, listed = await crawled.due.count(SID, now), await RunLookup(crawled.client, crawled.keys).left(run, 10)
+    due, listed = await crawled.due.count(SID, now), await RunList(crawled.client, crawled.keys).left(run, 10)
     for path in PATHS:
         site.page(path, links=PATHS)
     await control.resume(run.id)

@@ -15,8 +15,8 @@ from core.runtime.context import Context
 from core.settings import Settings
 from core.store.connect import Client
 from scripts import feeds
+from scripts.feeds import preview
 from scripts.feeds_health import health, list_feeds
-from scripts.feeds_preview import preview
 from scripts.feeds_set import set_options
 from tests import commands
 from tests.articles import article, rss, run

@@ -11,7 +11,7 @@ from core.feeds.io.manual_poll import require_unpaused
 from core.keys import Keys
 from core.registry.record import iso
 from core.runs.io.run_control import RunControl
-from core.runs.io.run_lookup import RunLookup
+from core.runs.io.run_list import RunList
 from core.runs.io.run_store import RunStore
 from core.runs.io.state_store import KbStateStore
 from core.runs.run import RunKind, RunStatus
@@ -74,7 +74,7 @@ async def test_what_is_paused_is_named_without_a_run(
 
 async def test_a_run_is_found_by_a_part_of_its_id(store: RunStore, context: Context) -> None:
     """By its beginning or end, or as the last; what fits several is refused with their names."""
-    lookup = RunLookup(context.client, context.keys)
+    lookup = RunList(context.client, context.keys)
     newest = (await store.newest(2, await connect.now(context.client)))[0]
 
     assert (await lookup.find("last")).id == newest.id

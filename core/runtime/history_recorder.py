@@ -13,8 +13,7 @@ from redis.exceptions import RedisError
 from core.keys import Keys
 from core.registry.io.metric_history_store import HistoryStore
 from core.registry.metric_history import MINUTE_SECONDS
-from core.runtime.metric_values import MetricValues
-from core.runtime.store_monitor import StoreMonitor
+from core.runtime.store_monitor import MetricValues, StoreMonitor
 from core.search.io.chunk_count import ChunkCount
 from core.store import cancellation
 from core.store.connect import Client

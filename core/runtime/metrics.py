@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from core.registry import field_parsing
-from core.runtime.metric_values import MetricValues
+from core.runtime.store_monitor import MetricValues
 from core.settings import VERSION
 
 MOST_SOURCES = 200

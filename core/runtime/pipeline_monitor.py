@@ -20,8 +20,7 @@ from core.runs.run import Run
 from core.runtime import health
 from core.runtime.health import HealthReport, Needs
 from core.runtime.history_recorder import history_values
-from core.runtime.metric_values import MetricValues
-from core.runtime.store_monitor import StoreMonitor
+from core.runtime.store_monitor import MetricValues, StoreMonitor
 from core.sources.io.source_store import SourceNotice, SourceStore
 from core.store import redis_health
 from core.store.connect import Client

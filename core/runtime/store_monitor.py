@@ -10,14 +10,14 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from core.keys import Keys
-from core.outputs.io.webhook_totals import read_totals
+from core.outputs.io.webhook_totals import WebhookTotals, read_totals
 from core.registry import field_parsing
-from core.registry.io.backlog import BacklogReader
+from core.registry.freshness import Freshness
+from core.registry.io.backlog import Backlog, BacklogReader
 from core.registry.io.freshness_sampler import FreshnessSampler
 from core.registry.record import ARTICLES_SOURCE, Status
 from core.runtime import health
 from core.runtime.health import HealthReport, Needs
-from core.runtime.metric_values import MetricValues
 from core.runtime.process_beats import last_beats
 from core.runtime.queue_monitor import QueueMonitor, QueueState
 from core.settings import Settings
@@ -25,6 +25,7 @@ from core.store import connect, redis_health
 from core.store.clock import ServerClock
 from core.store.connect import Client
 from core.store.pipeline import read_many
+from core.value_class import value_class
 
 CLOCK_SECONDS = 60.0
 QUEUE_SECONDS = 1.0
@@ -35,6 +36,35 @@ LINK_OUTCOMES = ("stored", "failed", "retry", "alias", "duplicate", "rejected")
 POLL_OUTCOMES = ("changed", "unchanged", "errors", "gone", "deferred")
 INGESTED = ("polled", "links_new")
 INDEXED = ("chunks", "pages", "written")
+
+
+@value_class
+class MetricValues:
+    """What a scrape reads from the store."""
+
+    now_ts: float
+    items: Mapping[str, int]
+    articles: int
+    feeds: int
+    broken_feeds: int
+    """Feeds whose last poll failed, or that were retired."""
+    chunks: int
+    events: int
+    last_event_ts: float
+    fetches: Mapping[str, int]
+    links: Mapping[str, int]
+    polls: Mapping[str, int]
+    ingested: Mapping[str, int]
+    """`polled` feeds and `links_new`, since the beginning."""
+    indexed: Mapping[str, int]
+    """`pages` and chunks (`written`) that search was given since the beginning."""
+    open_runs: int
+    source_success_ts: Mapping[str, float]
+    backlog: Backlog
+    freshness: Freshness
+    webhooks: WebhookTotals
+    queues: QueueState
+    process_beats: Mapping[str, float]
 
 
 class StoreMonitor:

@@ -17,8 +17,7 @@ from pydantic import BaseModel, ValidationError
 from workers.mcp import texts
 from workers.mcp.declaration import ToolDeclaration
 from workers.mcp.models import ReadTextRequest
-from workers.mcp.reading import read_text
-from workers.mcp.tools import TOOLS
+from workers.mcp.tools import TOOLS, read_text
 from workers.web.errors import ApiError, explained, nearest
 from workers.web.parameters import field_names, problem_sentences
 from workers.web.routing import ANSWER_SECONDS, StoreCall, encoded

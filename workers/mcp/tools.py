@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+from core.errors import NotFound
 from core.registry.io.url_adder import AddedUrl
 from core.runtime.api_results import ExplainedUrl, RunState
-from workers.mcp import reading, texts
+from core.search.io.stored_texts import StoredTextReader
+from core.urls.secrets import redact
+from workers.mcp import texts
 from workers.mcp.declaration import ToolDeclaration
 from workers.mcp.models import (
+    FeedSummary,
     ListArticlesRequest,
     ReadTextRequest,
     RunControlRequest,
@@ -18,9 +24,14 @@ from workers.mcp.models import (
     SourcesRequest,
     TextPart,
 )
+from workers.web.errors import ApiError
+from workers.web.models import NoParameters
 from workers.web.routes import jobs
 from workers.web.routes.articles import ArticlesAnswer, list_articles
+from workers.web.routes.categories import list_categories
 from workers.web.routes.documents import AddUrlRequest, add_url
+from workers.web.routes.domains import list_domains
+from workers.web.routes.feeds import FeedsRequest, list_feeds
 from workers.web.routes.items import WhyRequest, explain
 from workers.web.routes.jobs import FailedListRequest, JobRequest
 from workers.web.routes.search import SearchAnswer, SearchRequest, search
@@ -30,6 +41,37 @@ MOST_LOG_LINES = 20
 MOST_FAILED = 20
 
 _ACTIONS = {"pause": jobs.pause_job, "resume": jobs.resume_job, "cancel": jobs.cancel_job}
+
+
+async def read_text(call: StoreCall, asked: ReadTextRequest) -> TextPart:
+    reader = StoredTextReader(call.client, call.keys)
+    found = await reader.find(asked.name.strip(), Path("/"), call.settings.tracking_param_prefixes)
+    if found is None:
+        name = redact(asked.name)[:200]
+        raise NotFound(f"There is no text of {name}. Find it with `search`, or ask `why` what became of its URL.")
+    text = found.markdown if asked.format == "markdown" and found.markdown else found.text
+    if asked.offset and asked.offset >= len(text):
+        message = f"The text has {len(text)} characters; offset {asked.offset} is behind its end."
+        raise ApiError(422, "invalid", message, "Begin at 0, or at the `next_offset` of the part before.")
+    end = asked.offset + asked.max_characters
+    part = {
+        "text": text[asked.offset : end],
+        "offset": asked.offset,
+        "next_offset": end if end < len(text) else None,
+        "total_characters": len(text),
+    }
+    return TextPart.model_validate(asdict(found) | part)
+
+
+async def list_sources(call: StoreCall, asked: SourcesRequest) -> SourcesAnswer:
+    wanted = FeedsRequest(category=asked.category, limit=asked.limit, offset=asked.offset)
+    feeds = await list_feeds(call, wanted)
+    return SourcesAnswer(
+        categories=(await list_categories(call, NoParameters())).categories,
+        domains=(await list_domains(call, NoParameters())).domains,
+        feeds=[FeedSummary.model_validate(feed.model_dump()) for feed in feeds.feeds],
+        feeds_total=feeds.total,
+    )
 
 
 async def show_runs(call: StoreCall, asked: RunStatusRequest) -> RunsAnswer:
@@ -64,7 +106,7 @@ TOOLS: tuple[ToolDeclaration[Any, Any], ...] = (
         "comes in parts: read on with `offset` set to the `next_offset` of the part before.",
         request=ReadTextRequest,
         answer=TextPart,
-        handler=reading.read_text,
+        handler=read_text,
         readable=texts.of_text,
     ),
     ToolDeclaration(
@@ -94,7 +136,7 @@ TOOLS: tuple[ToolDeclaration[Any, Any], ...] = (
         "folders and repositories. Their names are the filters of `search` and `articles`.",
         request=SourcesRequest,
         answer=SourcesAnswer,
-        handler=reading.list_sources,
+        handler=list_sources,
         readable=texts.of_sources,
     ),
     ToolDeclaration(

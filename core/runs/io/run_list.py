@@ -1,14 +1,16 @@
-"""List runs page by page, by kind, domain and status; and how the failures of one run are spread over their codes.
+"""List runs page by page, by kind, domain and status; find one by what a person typed; how its failures are spread.
 
 Only the runs of a page are read whole: of the others, one script returns the three fields that decide.
 """
 
 from __future__ import annotations
 
+from core.errors import FreshetError
 from core.keys import Keys
 from core.registry import field_parsing
 from core.runs.io.run_store import KEPT, RunStore
-from core.runs.run import FailedItem, Run, RunKind, RunStatus, parse_failed_item, status_at
+from core.runs.run import WITH_ITEMS, FailedItem, Run, RunKind, RunStatus, parse_failed_item, status_at
+from core.store import connect
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
 from core.value_class import value_class
@@ -16,6 +18,8 @@ from core.value_class import value_class
 MOST_LOOKED_AT = 1_000
 """Failed items of a run that are looked at for its groups."""
 EXAMPLES = 5
+MOST_NAMED = 5
+LAST = "last"
 
 # KEYS[1] runs by time · ARGV: how many, head of run keys, domain or ''. Returns id, status and heartbeat of each, the
 # newest first.
@@ -122,6 +126,40 @@ class RunList:
             if len(found) >= MOST_LOOKED_AT:
                 break
         return found
+
+    # ── one run ──
+
+    async def find(self, name: str) -> Run:
+        """Return the run of this id, of an id that begins or ends like this, or the `last` one.
+
+        Raises FreshetError if there is none, or more than one.
+        """
+        now = await connect.now(self._client)
+        run = await self._runs.read(name, now) if name else None
+        if run:
+            return run
+        if name == LAST and (newest := await self._runs.newest(1, now)):
+            return newest[0]
+        ids = texts(await self._client.zrange(self._keys.runs, 0, KEPT - 1, desc=True)) if name else []
+        matching = await self._runs.read_some([one for one in ids if one.startswith(name) or one.endswith(name)], now)
+        if len(matching) > 1:
+            some = ", ".join(one.id for one in matching[:MOST_NAMED])
+            raise FreshetError(f"{name} may be any of {len(matching)} runs: {some}. Give more of the id.")
+        return matching[0] if matching else await self._runs.require(name, now)
+
+    async def left(self, run: Run, most: int) -> list[str]:
+        """Return the first URLs that a run has left: due in its source, or in those of its parts, or asked for."""
+        now = await connect.now(self._client)
+        runs = [run] if run.source else await self._runs.children(run.id, now)
+        places = [self._keys.due(sid) for sid in dict.fromkeys(one.source for one in runs if one.source)]
+        places += [self._keys.run_items(run.id)] if run.kind in WITH_ITEMS else []
+        urls: list[str] = []
+        for place in places:
+            room = most - len(urls)
+            ids = texts(await self._client.zrange(place, "-inf", str(now), byscore=True, offset=0, num=room))
+            rows = await read_many(self._client, [("HGET", self._keys.item(one), "displaySource") for one in ids])
+            urls += [str(url) for url in rows if url]
+        return urls[:most]
 
 
 def _status(word: str, heartbeat: str, now: float) -> RunStatus:

@@ -10,11 +10,10 @@ from core.runs.io.state_store import KbStateStore
 from core.runs.knowledge_base_state import SECTIONS, KbState
 from core.runs.run import Run
 from core.sources.io.source_losses import approve_losses
-from workers.web.domain_files import take_up_domain
 from workers.web.errors import as_conflict
 from workers.web.job_models import ApprovalAnswer, DomainJobs, job_of
 from workers.web.models import SourceName, shown
-from workers.web.routes.domains import DomainRequest
+from workers.web.routes.domains import DomainRequest, take_up_domain
 from workers.web.routing import Call, RouteTable
 
 for kind in (KbState, *SECTIONS.values()):

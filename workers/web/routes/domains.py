@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any, Literal, Self
 
 from aiohttp import web
@@ -13,12 +14,12 @@ from core.registry.io.item_forgetter import ForgetCounts, removal_counts
 from core.sources.domain_schema import Domain
 from core.sources.io import source_kinds
 from core.sources.io.domain_file import parse_domain
+from core.sources.io.domain_file_sync import DomainFileSync
 from core.sources.io.domain_overview import DomainOverview, read_domain, read_domains
 from core.sources.io.domain_report import read_report, report_json
 from core.sources.io.domain_setup import add_domain, read_quick, remove_domain
 from core.sources.io.domain_store import DomainStore
 from core.sources.source_record import SOURCES_SUFFIX
-from workers.web.domain_files import take_up, take_up_domain
 from workers.web.errors import ApiError
 from workers.web.models import AnswerModel, DomainId, Flag, NoParameters, RequestModel
 from workers.web.routing import JSON, Call, RouteTable, StoreCall
@@ -112,6 +113,24 @@ class RemovalAnswer(AnswerModel):
 
 
 ROUTES = RouteTable("domains")
+log = logging.getLogger("web")
+
+
+# ── files domain.json that were edited ──
+
+
+def take_up(call: StoreCall) -> DomainFileSync:
+    """Return what takes up files; the folders that they name have to be below FOLDER_ROOTS."""
+    return DomainFileSync(call.settings, call.client, call.keys, is_own_command=False)
+
+
+async def take_up_domain(call: StoreCall, domain_id: str) -> None:
+    """Take up the file of a domain; one that cannot be used is an error only where there is nothing else to show."""
+    if problem := await take_up(call).one_if_usable(domain_id):
+        log.warning("⚠️ %s", problem)
+
+
+# ── the routes ──
 
 
 @ROUTES.add("GET", "/v2/domains")

@@ -17,7 +17,6 @@ from core.sources.io.domain_store import DomainStore
 from core.store import connect
 from workers.web.dashboard import rendering
 from workers.web.dashboard.page_routing import Done, PageTable, failure_notice, offset_paths
-from workers.web.domain_files import take_up
 from workers.web.errors import ApiError
 from workers.web.models import Flag, NoParameters, Offset, RequestModel
 from workers.web.routes.domains import (
@@ -26,6 +25,7 @@ from workers.web.routes.domains import (
     create_quick_domain,
     refuse_known,
     store_domain,
+    take_up,
 )
 from workers.web.routing import Call
 

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from core.runs.io.run_list import RunList
-from core.runs.io.run_lookup import RunLookup
 from core.runs.run import COUNTERS, RunKind, RunStatus
 from core.runtime.api_results import RunState
 from core.sources.io.source_losses import IF_RIGHT
@@ -26,7 +25,7 @@ VISITED, *PARTS = COUNTERS[1:]
 async def show_run(call: Call, asked: JobRequest) -> dict[str, Any]:
     store, now = call.context.runs, await call.now()
     run = await store.require(asked.id, now)
-    lookup, runs = RunLookup(call.client, call.keys), RunList(call.client, call.keys)
+    runs = RunList(call.client, call.keys)
     return {
         "title": f"{str(run.kind).capitalize()} {run.source or run.domain}".strip(),
         "run": run,
@@ -36,7 +35,7 @@ async def show_run(call: Call, asked: JobRequest) -> dict[str, Any]:
         "failures": await runs.failures(run, now),
         "children": await store.children(run.id, now) if run.kind is RunKind.DOMAIN else [],
         "workers": await store.workers.of(run.id) if run.is_open else [],
-        "left": [redact(url) for url in await lookup.left(run, LEFT_SHOWN)] if run.status in _HAS_LEFT else [],
+        "left": [redact(url) for url in await runs.left(run, LEFT_SHOWN)] if run.status in _HAS_LEFT else [],
         "log": await store.log_lines(run.id),
     }
 
