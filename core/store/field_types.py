@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import lru_cache
 
 from core.feeds.feed_state import FeedState, FeedStatus
 from core.outputs import webhook
@@ -27,13 +28,15 @@ def _reads(reader: Callable[..., object]) -> FieldCheck:
     return is_fine
 
 
-INTEGER = _reads(field_parsing.integer)
-NUMBER = _reads(field_parsing.number)
-TIME = _reads(field_parsing.timestamp)
+# Most values are one of a few, and the timer looks at hundreds of records every minute.
+_remembered = lru_cache(maxsize=256)
+INTEGER = _remembered(_reads(field_parsing.integer))
+NUMBER = _remembered(_reads(field_parsing.number))
+TIME = _remembered(_reads(field_parsing.timestamp))
 TIME_OR_NEVER = _reads(field_parsing.timestamp_or_never)
 ISO = _reads(field_parsing.iso_timestamp)
 MAPPING = _reads(field_parsing.mapping)
-SEQUENCE = _reads(field_parsing.sequence)
+SEQUENCE = _remembered(_reads(field_parsing.sequence))
 STATUS: FieldCheck = set(map(str, Status)).__contains__
 FEED_STATUS: FieldCheck = {"", *map(str, FeedStatus)}.__contains__
 
@@ -108,10 +111,11 @@ def damaged(family: str, stored: Mapping[str, str]) -> dict[str, str]:
     """Return those of the fields that are not of their kind, with what they hold; and any that is no text at all."""
     kinds = KINDS.get(family, {})
     rest = kinds.get(EVERY_FIELD)
+    are_texts = field_parsing.is_text("".join([*stored, *stored.values()]))  # mostly, and then this is asked once
 
     def is_damaged(name: str, value: str) -> bool:
         is_valid = kinds.get(name, rest)
-        is_text = field_parsing.is_text(value) and field_parsing.is_text(name)
+        is_text = are_texts or (field_parsing.is_text(value) and field_parsing.is_text(name))
         return not is_text or (is_valid is not None and not is_valid(value))
 
     return {name: value for name, value in stored.items() if is_damaged(name, value)}
