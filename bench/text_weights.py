@@ -98,7 +98,7 @@ def labelled_runs(page: CorpusPage) -> Iterator[LabelledRun]:
     labels = [label(page, run.text) for run in runs]
     size = max(200, sum(len(run.text) for run, is_article in zip(runs, labels, strict=True) if is_article))
     for number, (run, is_article) in enumerate(zip(runs, labels, strict=True)):
-        if is_article is not None and features.is_candidate(run):
+        if is_article is not None and features.is_inside(number):
             cost = ARTICLE_WEIGHT * min(len(run.text), 2 * size) / size if "text" in page else SNIPPET_WEIGHT
             yield LabelledRun(tuple(features.of(number)), is_article, cost)
 

@@ -77,3 +77,15 @@ def test_body_that_is_left_out(tag: str, start: str) -> None:
     assert [str(child.tag) for child in root] == ["head", "body"]
     assert root.findtext("head/title") == "Mill"
     assert PARAGRAPH in blocks_to_markdown(find_main_text(root, ""))
+
+
+def test_a_lead_that_stands_apart() -> None:
+    """A sentence between headline and text is part of the article, in any box; one above the headline is not."""
+    lead = (
+        "When the river rose for the third time in a year, the village had to choose between its mill and its bridge."
+    )
+    above = "When the baker sold his oven to a stranger, nobody in the village knew what he would do without the bread."
+    aside = f"<div><p>{above}</p></div><div><h1>Water</h1><div><p>{lead}</p></div><div>Ada Miller</div></div>"
+    text = main_text(f'{aside}<div><div class="article-body">{ARTICLE}</div></div>')
+    assert lead in text
+    assert above not in text

@@ -67,13 +67,15 @@ def decide_runs(nodes: PageNodes, title: str, weights: Mapping[str, float]) -> R
     scores = _SCORES if weights is WEIGHTS else RunScores(weights)
     dropped, chars, doubtful, sure = [], 0, 0, 0
     for number, run in enumerate(runs):
-        if not features.is_candidate(run):
+        is_inside = features.is_inside(number)
+        if not (is_inside or features.is_lead(number)):
             dropped.append(run)
             continue
         score = scores[features.facts(number)]
-        if abs(score) < DOUBTFUL_SCORE:
+        # A lead that stands apart says nothing of the rest.
+        if is_inside and abs(score) < DOUBTFUL_SCORE:
             doubtful += len(run.text)
-        elif score > 0:
+        elif is_inside and score > 0:
             sure += len(run.text)
         if score > 0:
             chars += len(run.text)

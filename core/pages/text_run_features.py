@@ -1,7 +1,7 @@
 """Compute the features of each run of text, for the weights that decide whether it belongs to the article.
 
 Only runs that a reader mode (`readability_clean`) or the publisher's own names (`article_region`) place inside the
-article are described; all others are dropped.
+article are described, and what may be its lead; all others are dropped.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from core.pages.readability_clean import ReaderArticle, find_reader_article
 
 LONG_CHARS = 120
 SMALL_CHARS = 500
+MAX_LEAD_RUNS = 8
+"""A lead stands no further behind the headline; between them are the author, the date and buttons."""
 _TAG_NAMES = ("aside", "form", "figure", "figcaption", "table", "ul", "ol", "blockquote", "main", "p", "li")
 _TAG_BITS = {tag: 1 << number for number, tag in enumerate(_TAG_NAMES)}
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
@@ -92,11 +94,23 @@ class RunFeatures:
                     self._alike[nodes.tags[run.owner], nodes.classes[run.owner]] += len(run.text)
         long = [number for number, run in enumerate(runs) if kept[run.owner] and _is_long(run)]
         self._first, self._last = (long[0], long[-1]) if long else (0, len(runs))
+        above = (number for number in range(self._first - 1, -1, -1) if nodes.tags[runs[number].owner] == "h1")
+        self._title = next(above, len(runs))
 
-    def is_candidate(self, run: TextRun) -> bool:
+    def is_inside(self, number: int) -> bool:
         """Return whether the run is inside what may be the article, and no pointer to another story."""
+        run = self._runs[number]
         is_inside = self._reader.region[run.owner] or self._named.inside[run.owner]
         return bool(is_inside) and not (len(run.text) <= 200 and is_promotion(run.text))
+
+    def is_lead(self, number: int) -> bool:
+        """Return whether this is a sentence between the headline and the text: many sites set the lead apart.
+
+        The weights are learned without them: of the corpora, one has leads in its articles, and two do not.
+        """
+        run = self._runs[number]
+        is_between = self._title < number < min(self._first, self._title + MAX_LEAD_RUNS)
+        return is_between and _is_sentence(run) and _SENTENCE_END.search(run.text[-10:]) is not None
 
     @cached_property
     def _repeated(self) -> Counter[str]:
