@@ -174,7 +174,8 @@ async def test_english_question_does_not_load_the_other_model(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its small words, or by the pages that have its words, it is English: loading took 1.5 of 2 CPU s. Where pages
-    in another language have its words, or none that the search is limited to has, both models are asked."""
+    in another language have its words, or none that the search is limited to has, both models are asked; not the other
+    one where no such page is in what the search is limited to."""
     asked: list[str] = []
     embed = MultilingualEmbedder.embed
 
@@ -190,10 +191,12 @@ async def test_english_question_does_not_load_the_other_model(
         await library.ask("Schleusentor repariert")
         await library.ask("Pegel flood")
         await library.ask("lower gate flood", filters=Filters(languages=("de",)))
+        limited = await library.ask("Wer hat das Schleusentor repariert", filters=Filters(languages=("en",)))
 
     assert all(url.endswith("/lock") for url in first)
     assert by_english == []
     assert set(asked) == {"Schleusentor repariert", "Pegel flood", "lower gate flood"}
+    assert limited.by == "words (of these pages none in other languages is embedded)"
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from core.models import Chunk
 from core.search.io import qdrant_points as points
 from core.search.io.qdrant_search import QdrantSearch
 from core.search.io.replica_state import Checkpoint
-from core.search.models import ChunkText, Hit, Hits, IndexedPage, IndexQuery
+from core.search.models import ChunkText, Filters, Hit, Hits, IndexedPage, IndexQuery
 from core.search.protocols import NO_VECTORS, Vector
 from core.search.spelling import Correction
 from core.search.vector_spaces import Spaces
@@ -42,8 +42,7 @@ class QdrantIndex:
         self._dimensions = dict(zip((points.MEANING, points.OTHER), spaces.dimensions, strict=False))
         self._pending: list[Callable[[], Awaitable[object]]] = []
         self._languages: list[str] = []
-        self.share_of_others = 0.0
-        """Whether any chunk has a vector of other languages."""
+        self._share_of_others = 0.0
         self.checkpoint = Checkpoint()
         """How far it follows Redis, as of the last `refresh` or commit."""
 
@@ -92,7 +91,12 @@ class QdrantIndex:
         self._languages = list(found)
         chunks = await self._client.count(self.name, exact=False)
         others = await self._client.count(self.name, count_filter=points.with_other(), exact=False)
-        self.share_of_others = others.count / max(1, chunks.count)
+        self._share_of_others = others.count / max(1, chunks.count)
+
+    def share_of_others(self, languages: frozenset[str], filters: Filters) -> float:
+        """Return which share of all chunks has a vector of other languages, whichever these are."""
+        del languages, filters
+        return self._share_of_others
 
     async def corrected(self, text: str) -> Correction:
         """Return a question as it is: the server has no list of words to correct its spelling by."""

@@ -14,7 +14,7 @@ from core.search.io.replica_graph import Matrix, VectorGraph
 from core.search.io.replica_lexical import LexicalIndex, reading
 from core.search.io.replica_state import ReplicaState
 from core.search.io.replica_table import ChunkColumns, Mask
-from core.search.models import ChunkText, Hit, Hits, IndexQuery
+from core.search.models import ChunkText, Filters, Hit, Hits, IndexQuery
 from core.search.ranking import FusedHit, Kinds, WordMatches
 from core.search.spelling import Correction
 from core.value_class import value_class
@@ -33,10 +33,12 @@ class ReplicaSnapshot:
     others: Matrix | None = None
     """The vectors of other languages."""
 
-    @property
-    def share_of_others(self) -> float:
-        """Which share of the chunks has a vector of other languages."""
-        return float(np.count_nonzero(self.columns.is_other)) / max(1, self.count())
+    def share_of_others(self, languages: frozenset[str], filters: Filters) -> float:
+        """Return which share of the chunks the filters let through and has a vector of other languages, in these."""
+        allowed = self.columns.allowed(filters)
+        others = _without(self.columns.is_other, self.columns.foreign(languages))
+        met = others if allowed is None else others & allowed
+        return float(np.count_nonzero(met)) / max(1, self.count())
 
     def count(self) -> int:
         """Return the number of chunks."""

@@ -57,6 +57,8 @@ FEW_OTHERS = 0.1
 """Below this share of the chunks being in other languages, a word that none of them has is hardly of these."""
 BY_BOTH, BY_WORDS = "words and meaning", "words"
 NOTHING_EMBEDDED = f"{BY_WORDS} (nothing is embedded yet)"
+NO_OTHERS = f"{BY_WORDS} (no page in other languages is embedded yet)"
+NO_OTHERS_HERE = f"{BY_WORDS} (of these pages none in other languages is embedded)"
 FOREIGN = f"{BY_WORDS} (the model does not speak the language of this question)"
 BEHIND = "; the search replica is being brought up to date, and not everything is in it yet"
 BUILDING = "; another process is building the search replica, and not everything is in it yet"
@@ -182,7 +184,7 @@ class Searcher:
         if replica_terms.is_phrase_alone(query.text, [language or MAIN_LANGUAGE]):
             return _Meaning(by=QUOTED)
         try:
-            return await self._understand(query.text, language or await self._language_of_words(query))
+            return await self._understand(query, language or await self._language_of_words(query))
         except EmbedderUnavailable as error:
             return _Meaning(by=f"{BY_WORDS} ({error})")
 
@@ -193,7 +195,9 @@ class Searcher:
         that no page has, in English letters, is taken for English where there is little else to be found.
         """
         main, companion = self._embedder, self._embedder.companion
-        if main.languages is None or companion is None or not (share := self._share_of(companion)):
+        if main.languages is None or companion is None or companion.languages is None:
+            return ""
+        if not (share := self._share_of(companion, companion.languages - main.languages, query.filters)):
             return ""
         try:
             words = IndexQuery(query.text, filters=query.filters, limit=CANDIDATES, lexical_weight=1.0)
@@ -205,7 +209,7 @@ class Searcher:
         is_main = found <= main.languages | {""} if found else is_like_english
         return MAIN_LANGUAGE if is_main else ""
 
-    async def _understand(self, text: str, language: str) -> _Meaning:
+    async def _understand(self, query: Query, language: str) -> _Meaning:
         """Embed the query by the models that know its language (all if unknown) and whose space has pages."""
         main, companion = self._embedder, self._embedder.companion
         asked = models_of(main, language) if language else all_models(main)
@@ -218,14 +222,15 @@ class Searcher:
             await main.prepare()
             if reason := self._reason_for_words(main.space):
                 return _Meaning(by=reason)
-            vector = (await main.embed([text]))[0]
+            vector = (await main.embed([query.text]))[0]
         other = None
-        if companion in asked and companion and companion.languages and self._share_of(companion):
+        if companion in asked and companion and companion.languages:
             # A page that both know is compared by the main one, if that speaks the language of the question.
             known = main.languages if vector is not None else None
             spoken = companion.languages - (known or frozenset())
-            other = QueryVector((await companion.embed([text]))[0], spoken, companion.clear_similarity)
-        by = BY_BOTH if vector is not None or other else f"{BY_WORDS} (no page in other languages is embedded yet)"
+            if self._share_of(companion, spoken, query.filters):  # else its model is not loaded: .9 CPU s
+                other = QueryVector((await companion.embed([query.text]))[0], spoken, companion.clear_similarity)
+        by = BY_BOTH if vector is not None or other else NO_OTHERS if query.filters == Filters() else NO_OTHERS_HERE
         return _Meaning(vector, other, by)
 
     def _reason_for_words(self, space: VectorSpace | None) -> str:
@@ -235,10 +240,10 @@ class Searcher:
             return f"{BY_WORDS} (EMBEDDER is none)"
         return f"{BY_WORDS} ({refusal(live.name, Spaces([space]))})" if live.main != space else ""
 
-    def _share_of(self, companion: Embedder) -> float:
-        """Return which share of the chunks can be compared by the model of other languages."""
-        snapshot = self.follower.replica.snapshot()
-        return snapshot.share_of_others if snapshot is not None and companion.space in self.follower.spaces else 0.0
+    def _share_of(self, companion: Embedder, languages: frozenset[str], filters: Filters) -> float:
+        """Return which share of the chunks a question could meet by the model of other languages, in these."""
+        snapshot, is_live = self.follower.replica.snapshot(), companion.space in self.follower.spaces
+        return snapshot.share_of_others(languages, filters) if snapshot is not None and is_live else 0.0
 
     async def _find_live(
         self, query: Query, meaning: _Meaning, now: float, should_follow: bool
@@ -278,7 +283,7 @@ class Searcher:
         language = _language_of_hits(hits, self._embedder.languages) or self._other_language(hits)
         if not language:
             return hits, meaning
-        by_others = await self._understood_by_others(query.text, language)
+        by_others = await self._understood_by_others(query, language)
         return await self._search(query, by_others), by_others
 
     def _other_language(self, hits: Hits) -> str:
@@ -289,12 +294,12 @@ class Searcher:
         knows_all = companion is not None and companion.languages is not None and main <= companion.languages
         return min(companion.languages - main) if is_unknown and knows_all and companion and companion.languages else ""
 
-    async def _understood_by_others(self, text: str, language: str) -> _Meaning:
+    async def _understood_by_others(self, query: Query, language: str) -> _Meaning:
         """Return the question as the model of other languages understands it; without meaning if it does not."""
         companion = self._embedder.companion
         if companion is None or not speaks(companion, language):
             return _Meaning(by=FOREIGN)
-        return await self._understand(text, language)
+        return await self._understand(query, language)
 
     async def _search(self, query: Query, meaning: _Meaning) -> Hits:
         limit = CANDIDATES if query.end <= FIRST_RESULTS else MOST_CANDIDATES
