@@ -72,16 +72,8 @@ class Report:
             self.examples.append({"item": name, "invariant": invariant, "wrong": wrong})
 
     def as_json(self) -> dict[str, object]:
-        return {
-            "findings": self.findings,
-            "invariants": self.invariants,
-            "examples": self.examples,
-            "notes": self.notes,
-            "replica": self.replica,
-            "healed": self.healed,
-            "left": self.left,
-            "waiting": self.waiting,
-        }
+        names = ("findings", "invariants", "examples", "notes", "replica", "healed", "left", "waiting")
+        return {name: getattr(self, name) for name in names}
 
 
 async def doctor(*, fix: bool, as_json: bool, stores: bool = False) -> int:

@@ -31,7 +31,7 @@ from dataclasses import asdict
 from core.net.fetcher import Fetcher
 from core.outputs.io.webhook_setup import add_webhook, send_test
 from core.outputs.io.webhook_store import WebhookStore
-from core.outputs.webhook import Webhook, webhook_json
+from core.outputs.webhook import Webhook
 from core.outputs.webhook_attempts import DeliveryEnd
 from core.runtime.terminal import echo
 from core.store import connect
@@ -71,8 +71,7 @@ async def rotate(options: argparse.Namespace) -> int:
 
 async def _print_with_secret(store: WebhookStore, webhook: Webhook, as_json: bool, what: str) -> int:
     if as_json:
-        sizes = (await store.sizes([webhook.id]))[0]
-        told = webhook_json(webhook, sizes, webhook.created_ts)
+        [told] = await store.shown([webhook], webhook.created_ts)
         command_line.print_json(told | {"secret": webhook.secret})
         return 0
     echo(f"{webhook.id} is {what} → {redact(webhook.url)}")
@@ -84,9 +83,7 @@ async def _print_with_secret(store: WebhookStore, webhook: Webhook, as_json: boo
 async def list_webhooks(options: argparse.Namespace) -> int:
     async with command_line.open_session() as (_, keys, client):
         store, now = WebhookStore(client, keys), await connect.now(client)
-        webhooks = await store.read_all()
-        sizes = await store.sizes([one.id for one in webhooks])
-    told = [webhook_json(one, size, now) for one, size in zip(webhooks, sizes, strict=True)]
+        told = await store.shown(await store.read_all(), now)
     text = table(HEAD, [webhook_row(one, now) for one in told]) if told else "There is no webhook."
     return command_line.answer(told, text, as_json=options.json)
 
@@ -121,8 +118,7 @@ async def remove(options: argparse.Namespace) -> int:
 async def _act(options: argparse.Namespace, act: Action) -> int:
     async with command_line.open_session() as (_, keys, client):
         store, now = WebhookStore(client, keys), await connect.now(client)
-        webhook = await act(store, options.id, now)
-        told = webhook_json(webhook, (await store.sizes([webhook.id]))[0], now)
+        [told] = await store.shown([await act(store, options.id, now)], now)
     return command_line.answer(told, as_typed(webhook_page(told, now)), as_json=options.json)
 
 

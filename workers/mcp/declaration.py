@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_type_hints
 
 import mcp_types as types
 from pydantic import BaseModel
 
 from workers.web.models import adapter
-from workers.web.routing import StoreCall
+from workers.web.routing import StoreCall, request_of
 
 R = TypeVar("R", bound=BaseModel)
 A = TypeVar("A")
@@ -49,3 +49,9 @@ class ToolDeclaration(Generic[R, A]):
                 open_world_hint=self.is_open_world,
             ),
         )
+
+
+def tool(handler: Callable[[StoreCall, Any], Awaitable[Any]], **told: Any) -> ToolDeclaration[Any, Any]:
+    """Declare a handler as a tool. Its annotations say what it takes and answers, unless `told` does."""
+    found = {"request": request_of(handler), "answer": get_type_hints(handler)["return"], "handler": handler}
+    return ToolDeclaration(**{**found, **told})

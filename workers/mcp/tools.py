@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import NotFound
-from core.registry.io.url_adder import AddedUrl
-from core.runtime.api_results import ExplainedUrl, RunState
+from core.runtime.api_results import RunState
 from core.search.io.stored_texts import StoredTextReader
 from core.urls.secrets import redact
 from workers.mcp import texts
-from workers.mcp.declaration import ToolDeclaration
+from workers.mcp.declaration import ToolDeclaration, tool
 from workers.mcp.models import (
     FeedSummary,
     ListArticlesRequest,
@@ -27,14 +26,14 @@ from workers.mcp.models import (
 from workers.web.errors import ApiError
 from workers.web.models import NoParameters
 from workers.web.routes import jobs
-from workers.web.routes.articles import ArticlesAnswer, list_articles
+from workers.web.routes.articles import list_articles
 from workers.web.routes.categories import list_categories
-from workers.web.routes.documents import AddUrlRequest, add_url
+from workers.web.routes.documents import add_url
 from workers.web.routes.domains import list_domains
 from workers.web.routes.feeds import FeedsRequest, list_feeds
-from workers.web.routes.items import WhyRequest, explain
+from workers.web.routes.items import explain
 from workers.web.routes.jobs import FailedListRequest, JobRequest
-from workers.web.routes.search import SearchAnswer, SearchRequest, search
+from workers.web.routes.search import search
 from workers.web.routing import StoreCall
 
 MOST_LOG_LINES = 20
@@ -89,86 +88,71 @@ async def control_run(call: StoreCall, asked: RunControlRequest) -> RunState:
 
 
 TOOLS: tuple[ToolDeclaration[Any, Any], ...] = (
-    ToolDeclaration(
+    tool(
+        search,
         name="search",
         title="Search",
         description="Search articles, pages and files by words and by meaning. Each result has the passages that "
         "match, and says when and how its text was last proved to be current. `get_article` reads one in full.",
-        request=SearchRequest,
-        answer=SearchAnswer,
-        handler=search,
         readable=texts.of_search,
     ),
-    ToolDeclaration(
+    tool(
+        read_text,
         name="get_article",
         title="Read an article, a page or a file",
         description="The clean text of one article, page or file, by an id, a uid or any of its URLs. A long text "
         "comes in parts: read on with `offset` set to the `next_offset` of the part before.",
-        request=ReadTextRequest,
-        answer=TextPart,
-        handler=read_text,
         readable=texts.of_text,
     ),
-    ToolDeclaration(
+    tool(
+        list_articles,
         name="articles",
         title="List articles",
         description="Headlines of the articles that feeds brought, newest first, by category, host, language and the "
         "time they were stored. `cursor` brings the next page.",
         request=ListArticlesRequest,
-        answer=ArticlesAnswer,
-        handler=list_articles,
         readable=texts.of_articles,
     ),
-    ToolDeclaration(
+    tool(
+        explain,
         name="why",
         title="Why is a URL there, or not?",
         description="The whole trail of a URL: who lists it, what became of it, where it stopped and what to do. Use "
         "it when a page is missing or looks old. Nothing is changed or requested.",
-        request=WhyRequest,
-        answer=ExplainedUrl,
-        handler=explain,
         readable=texts.of_trail,
     ),
-    ToolDeclaration(
+    tool(
+        list_sources,
         name="list_sources",
         title="List sources",
         description="Where content comes from: categories, feeds with their health, and domains, which are sites, "
         "folders and repositories. Their names are the filters of `search` and `articles`.",
-        request=SourcesRequest,
-        answer=SourcesAnswer,
-        handler=list_sources,
         readable=texts.of_sources,
     ),
-    ToolDeclaration(
+    tool(
+        add_url,
         name="add_url",
         title="Add a URL",
         description="Have a page fetched and kept fresh: as a single page, as an article of a category, or as a page "
         "of a domain. A known one is checked now. It is found once a worker has read it; `why` shows how far it is.",
-        request=AddUrlRequest,
-        answer=AddedUrl,
-        handler=add_url,
         readable=texts.of_added_url,
         is_read_only=False,
         is_open_world=True,
     ),
-    ToolDeclaration(
+    tool(
+        show_runs,
         name="run_status",
         title="Runs and their progress",
         description="The last passes over sources (crawls, refreshes, reindexing), newest first, by kind, domain and "
         "status; with an id that one, with its log and what failed.",
-        request=RunStatusRequest,
-        answer=RunsAnswer,
-        handler=show_runs,
         readable=texts.of_runs,
     ),
-    ToolDeclaration(
+    tool(
+        control_run,
         name="run_control",
         title="Pause, resume or cancel a run",
         description="Pause a run until it is resumed, go on with it from where it stopped, or end it before its time; "
         "what is done stays.",
-        request=RunControlRequest,
-        answer=RunState,
-        handler=control_run,
         readable=texts.of_run,
         is_read_only=False,
         is_destructive=True,

@@ -12,7 +12,7 @@ from core.keys import Keys
 from core.outputs import webhook as stored_form
 from core.outputs import webhook_message
 from core.outputs.io import webhook_scripts as scripts
-from core.outputs.webhook import OLD_SECRET_SECONDS, QueueSizes, Webhook, WebhookStatus
+from core.outputs.webhook import OLD_SECRET_SECONDS, QueueSizes, Webhook, WebhookStatus, webhook_json
 from core.outputs.webhook_filter import EventFilter, InvalidWebhook
 from core.registry import field_parsing
 from core.store.connect import Client
@@ -92,6 +92,11 @@ class WebhookStore:
         if not found:
             raise _unknown(webhook_id)
         return found[0]
+
+    async def shown(self, webhooks: Sequence[Webhook], now: float) -> list[dict[str, object]]:
+        """Return webhooks as scripts print them and the API sends them."""
+        sizes = await self.sizes([one.id for one in webhooks])
+        return [webhook_json(one, size, now) for one, size in zip(webhooks, sizes, strict=True)]
 
     async def sizes(self, webhook_ids: Sequence[str]) -> list[QueueSizes]:
         queues = (self._keys.webhook_pending, self._keys.webhook_replay, self._keys.webhook_dead)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from core.outputs.io.webhook_setup import add_webhook
 from core.outputs.io.webhook_store import WebhookStore
-from core.outputs.webhook import ID_PATTERN, Webhook, webhook_json
+from core.outputs.webhook import ID_PATTERN, Webhook
 from core.outputs.webhook_filter import MOST_NAMES, MOST_QUERY_CHARS
 from core.urls.secrets import redact
 from workers.web.models import AnswerModel, Limit, Name, Offset, RequestModel
@@ -97,8 +97,7 @@ def webhook_store(call: Call) -> WebhookStore:
 
 
 async def _answer(call: Call, webhook: Webhook, secret: str = "") -> WebhookAnswer:
-    now = await call.now()
-    told = webhook_json(webhook, (await webhook_store(call).sizes([webhook.id]))[0], now)
+    [told] = await webhook_store(call).shown([webhook], await call.now())
     return WebhookAnswer.model_validate(told | ({"secret": secret} if secret else {}))
 
 
@@ -107,9 +106,8 @@ async def list_webhooks(call: Call, asked: WebhooksRequest) -> WebhooksAnswer:
     """Webhooks, the last changed first, with what waits and what failed."""
     store, now = webhook_store(call), await call.now()
     webhooks, total = await store.page(asked.offset, asked.limit)
-    sizes = await store.sizes([one.id for one in webhooks])
-    told = [webhook_json(one, size, now) for one, size in zip(webhooks, sizes, strict=True)]
-    return WebhooksAnswer(total=total, webhooks=[WebhookAnswer.model_validate(one) for one in told])
+    told = [WebhookAnswer.model_validate(one) for one in await store.shown(webhooks, now)]
+    return WebhooksAnswer(total=total, webhooks=told)
 
 
 @ROUTES.add("POST", "/api/webhooks", fields_in="body")
