@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 
 from aiohttp import web
 
@@ -38,7 +37,7 @@ async def _answered(call: Call, asked: CrawlerRequest, work: Work) -> CrawlerAns
 
 
 async def crawl(call: Call, asked: CrawlerRequest, step: StepName | None = None) -> CrawlerAnswer:
-    """Start a crawl of the domain or of some of its sources, or the step of it alone."""
+    """Crawl a domain: list its sources, fetch what is new or changed, remove what is gone."""
     steps, parameters = DomainSteps(call.context), asked.parameters(step)
     action = f"{step}_data" if step else "crawl"
     chosen = await steps.select(asked.domain_id, parameters)
@@ -49,8 +48,13 @@ async def crawl(call: Call, asked: CrawlerRequest, step: StepName | None = None)
     return _answer(action, asked, message, job=jobs[0], jobs=jobs)
 
 
+async def download_data(call: Call, asked: CrawlerRequest) -> CrawlerAnswer:
+    """Download what SharePoint sources have. Web sites, folders and repositories are crawled: one step does it all."""
+    return await crawl(call, asked, StepName.DOWNLOAD)
+
+
 async def process_data(call: Call, asked: CrawlerRequest) -> CrawlerAnswer:
-    """Process what SharePoint sources have downloaded; check what is known of others, or with mode=full read it."""
+    """Process what SharePoint sources have downloaded; check what others have, with mode=full read it again."""
     steps = DomainSteps(call.context)
 
     async def read_again(sids: Sequence[str]) -> StepResult:
@@ -60,7 +64,7 @@ async def process_data(call: Call, asked: CrawlerRequest) -> CrawlerAnswer:
 
 
 async def embed_data(call: Call, asked: CrawlerRequest) -> CrawlerAnswer:
-    """Embed the files of SharePoint sources, and the texts of others that wait for it."""
+    """Embed the files of SharePoint sources, and the texts of others that wait."""
     steps = DomainSteps(call.context)
 
     async def embed_waiting(sids: Sequence[str]) -> StepResult:
@@ -123,11 +127,10 @@ def _answer(action: str, asked: CrawlerRequest, message: str, **more: object) ->
     return CrawlerAnswer.model_validate({**fields, "message": message, **more})
 
 
-def _add_route(name: str, summary: str, work: Work) -> None:
+def _add_route(work: Work) -> None:
     @ROUTES.add(
-        "POST",
-        f"/v2/crawler/{name}",
-        summary=summary,
+        *("POST", f"/v2/crawler/{work.__name__}"),
+        summary=work.__doc__,
         other_types=(EVENT_STREAM, HTML),
         is_destructive=True,
         seconds=None,
@@ -136,16 +139,5 @@ def _add_route(name: str, summary: str, work: Work) -> None:
         return await _answered(call, asked, work)
 
 
-_add_route("crawl", "Crawl a domain: list its sources, fetch what is new or changed, remove what is gone.", crawl)
-_add_route(
-    "download_data",
-    "Download what SharePoint sources have. Web sites, folders and repositories are crawled: one step does it all.",
-    partial(crawl, step=StepName.DOWNLOAD),
-)
-_add_route(
-    "process_data",
-    "Process what SharePoint sources have downloaded; check what others have, with mode=full read it again.",
-    process_data,
-)
-_add_route("embed_data", "Embed the files of SharePoint sources, and the texts of others that wait.", embed_data)
-_add_route("cleanup_metadata", "Clean files_metadata.json, which only SharePoint sources have.", cleanup_metadata)
+for work in (crawl, download_data, process_data, embed_data, cleanup_metadata):
+    _add_route(work)

@@ -188,7 +188,6 @@ async def require_feed(call: StoreCall, feed_id: str) -> tuple[str, list[str]]:
 
 
 async def feed_answer(call: StoreCall, url: str, categories: list[str]) -> FeedAnswer:
-    """Return how a feed is."""
     states = await call.context.feeds.states([url])
     return (await _answers(call, states, {url: categories}, await call.now()))[0]
 
@@ -202,7 +201,6 @@ async def _answers(
 
 
 def feed_options(call: StoreCall) -> FeedOptions:
-    """Return the store of what was set for feeds and hosts."""
     return FeedOptions(call.client, call.keys, call.settings)
 
 

@@ -85,7 +85,6 @@ _download = partial(ROUTES.add, "GET", other_types=(ZIP, CSV, JSON), seconds=Non
 
 
 def archive_of(call: Call) -> ReportArchive:
-    """Return the reports of this server."""
     return ReportArchive(call.settings)
 
 

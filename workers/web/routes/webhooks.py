@@ -92,7 +92,6 @@ ROUTES = RouteTable("webhooks")
 
 
 def webhook_store(call: Call) -> WebhookStore:
-    """Return the store of webhooks."""
     return WebhookStore(call.client, call.keys)
 
 
