@@ -13,8 +13,7 @@ from core.models import RejectedUrl
 from core.urls.secrets import redact
 from workers.web.models import AnswerModel, Limit, Name, RequestModel
 from workers.web.routes.failures import FailedEntryAnswer
-from workers.web.routes.feed_control import POLL_SECONDS
-from workers.web.routes.feeds import OneFeedRequest, OtherFeedAnswer, found_feed, no_feed, require_feed
+from workers.web.routes.feeds import POLL_SECONDS, OneFeedRequest, OtherFeedAnswer, found_feed, no_feed, require_feed
 from workers.web.routing import RouteTable, StoreCall
 
 

@@ -1,8 +1,9 @@
-"""Feeds: list, health, add, remove."""
+"""Feeds: list, health, add, remove, poll, set."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -15,6 +16,7 @@ from core.feeds.io.feed_adder import FoundFeed, NoFeedThere, add_feed
 from core.feeds.io.feed_directory import FeedDirectory, FeedFilter
 from core.feeds.io.feed_options import FeedOptions
 from core.feeds.io.feed_preview import FeedPreview
+from core.feeds.io.manual_poll import poll_now
 from core.feeds.io.subscription_sync import is_in_feed_file
 from core.registry.io.forget_by_name import forget_subscription
 from core.registry.io.item_forgetter import removal_counts
@@ -159,6 +161,8 @@ class PollAnswer(AnswerModel):
 
 
 ROUTES = RouteTable("feeds")
+POLL_SECONDS = 300.0
+"""A poll waits for its turn at the host, and for a slow server."""
 
 
 @ROUTES.add("GET", "/api/feeds")
@@ -245,3 +249,26 @@ async def unsubscribe(call: Call, asked: RemoveFeedRequest) -> RemoveFeedAnswer:
     if is_in_feed_file(call.settings.feeds_file, url):
         note = "FEEDS_FILE still lists it and adds it again; delete its line there too."
     return RemoveFeedAnswer(url=redact(url), categories=categories, removed=removed, dry_run=asked.dry_run, note=note)
+
+
+@ROUTES.add("PUT", "/api/feeds/{id}", fields_in="body")
+async def set_options(call: Call, asked: SetFeedRequest) -> FeedAnswer:
+    """Set how often a feed is polled, and the gap between requests to its host."""
+    url, categories = await require_feed(call, asked.id)
+    changes = {name: getattr(asked, name) for name in asked.model_fields_set - {"id"}}
+    await feed_options(call).set_for_feed(url, changes)
+    return await feed_answer(call, url, categories)
+
+
+@ROUTES.add("POST", "/api/feeds/{id}/poll", fields_in="body", seconds=POLL_SECONDS)
+async def poll(call: Call, asked: PollFeedRequest) -> PollAnswer:
+    """Poll a feed now, beside a running ingestor."""
+    url, _ = await require_feed(call, asked.id)
+    reports = await poll_now(call.context, [url], force=asked.force)
+    if not reports:
+        raise ApiError(409, "conflict", "The feed was removed meanwhile.", "GET /api/feeds lists what is there.")
+    report = asdict(reports[0])
+    return PollAnswer.model_validate(
+        {name: report[name] for name in PollAnswer.model_fields}
+        | {"url": redact(url), "end": str(report["end"]), "reason": redact(report["reason"])}
+    )

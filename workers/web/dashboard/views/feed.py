@@ -14,7 +14,7 @@ from workers.web.dashboard.feed_texts import BADGES, days_of, poll_sentence
 from workers.web.dashboard.formats import host
 from workers.web.dashboard.page_routing import Done, PageTable
 from workers.web.models import RequestModel
-from workers.web.routes import categories, feed_control, feed_preview, feeds
+from workers.web.routes import categories, feed_preview, feeds
 from workers.web.routes.categories import DropCategoryRequest, OpmlRequest, PollCategoryRequest, RenameCategoryRequest
 from workers.web.routes.feed_preview import FeedEntriesRequest
 from workers.web.routes.feeds import (
@@ -99,7 +99,7 @@ async def drop(call: Call, asked: DropCategoryRequest) -> Done:
 
 @ROUTES.action("/feeds/{id}/poll")
 async def poll(call: Call, asked: PollFeedRequest) -> Done:
-    return Done(poll_sentence(await feed_control.poll(call, asked)))
+    return Done(poll_sentence(await feeds.poll(call, asked)))
 
 
 @ROUTES.action("/feeds/{id}/remove", seconds=None)
@@ -113,5 +113,5 @@ async def remove(call: Call, asked: RemoveFeedRequest) -> Done:
 async def set_options(call: Call, asked: OptionsForm) -> Done:
     interval = None if asked.interval_minutes is None else asked.interval_minutes * 60
     request = SetFeedRequest(id=asked.id, interval_seconds=interval, gap_seconds=asked.gap_seconds)
-    await feed_control.set_options(call, request)
+    await feeds.set_options(call, request)
     return Done("Set. Polls keep to it from now on.")

@@ -8,7 +8,7 @@ from typing import Any
 from core.runtime.settings_report import SettingReport
 from workers.web.dashboard.page_routing import PageTable
 from workers.web.models import NoParameters, RequestModel
-from workers.web.routes import settings
+from workers.web.routes.maintenance import list_settings
 from workers.web.routing import Call
 
 ROUTES = PageTable()
@@ -25,7 +25,7 @@ class SettingsPageRequest(RequestModel):
 
 @ROUTES.page("/settings", "Settings", "settings.html")
 async def show_settings(call: Call, asked: SettingsPageRequest) -> dict[str, Any]:
-    found = (await settings.list_settings(call, NoParameters())).settings
+    found = (await list_settings(call, NoParameters())).settings
     chosen = [one for one in found if one.origin != "default"] if asked.changed else found
     sections: dict[str, list[SettingReport]] = {}
     for one in chosen:
