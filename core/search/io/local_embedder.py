@@ -217,6 +217,7 @@ def _session(path: str, *, is_brief: bool) -> Any:
     if is_brief:
         # Optimising the graph unpacks every weight, 0.1 to 0.2 CPU seconds, so that a batch need not: 0.05 each.
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.enable_cpu_mem_arena = False  # malloc can take large pages: see ./freshet
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
