@@ -38,7 +38,6 @@ from core.settings import Settings
 from core.sources.io import read_permission
 from core.sources.io.source_items import SourceItems
 from core.sources.io.source_store import SourceStore
-from core.sources.loss_limit import LossLimit
 from core.store import connect, redis_health
 from core.store.commit import Leases
 from core.value_class import value_class
@@ -124,7 +123,7 @@ async def build_context(settings: Settings, client: connect.Client, keys: Keys) 
                 settings.tracking_param_prefixes,
                 partial(read_permission.sign_file, settings),
             ),
-            sources=SourceStore(client, keys, LossLimit(settings.loss_limit_items, settings.loss_limit_percent)),
+            sources=SourceStore(client, keys),
             source_items=SourceItems(client, keys),
             due=DueItems(client, keys),
             runs=RunStore(client, keys, state_saver.save_step),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.settings import Settings
 from core.value_class import value_class
 
 
@@ -9,11 +10,15 @@ from core.value_class import value_class
 class LossLimit:
     """How much a source may lose within a day without a person's consent (docs/architecture.md#deletion).
 
-    Who removes takes both numbers from the settings (`LOSS_LIMIT_ITEMS`, `LOSS_LIMIT_PERCENT` in `core/settings.py`).
+    Both numbers are settings (`LOSS_LIMIT_ITEMS`, `LOSS_LIMIT_PERCENT` in `core/settings.py`).
     """
 
-    items: int = 20
-    percent: float = 20.0
+    items: int
+    percent: float
+
+    @classmethod
+    def of(cls, settings: Settings) -> LossLimit:
+        return cls(settings.loss_limit_items, settings.loss_limit_percent)
 
     def refusal(self, losing: int, lost: int, left: int) -> str:
         """Return why so many more may not be removed, or nothing. `left` are the items the source has now."""

@@ -17,6 +17,7 @@ from core.registry.record import Item
 from core.runtime.context import Context
 from core.sources.io.open_sources import OpenSources
 from core.sources.io.source import Source
+from core.sources.loss_limit import LossLimit
 from core.store.clock import ServerClock
 from core.store.commit import Command
 from core.urls.normalise import host_of
@@ -95,7 +96,7 @@ class LossGuard:
         lost, left = self._losses[sid]
         left = (left if known is None else known) - empty
         before = self._held_back.get(sid, 0)
-        why = self._context.sources.losses.limit.refusal(before + count, lost, left)
+        why = LossLimit.of(self._context.settings).refusal(before + count, lost, left)
         if not why:
             self._losses[sid] = lost + count, left - count
             return ""

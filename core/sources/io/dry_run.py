@@ -21,6 +21,7 @@ from core.sources.io.crawl import CrawlMode
 from core.sources.io.dry_run_report import MOST_NAMED, DryRunReport
 from core.sources.io.open_sources import OpenSources
 from core.sources.io.source import Source, describe_end
+from core.sources.loss_limit import LossLimit
 from core.store import connect
 
 BATCH_ITEMS = 1_000
@@ -31,13 +32,13 @@ async def dry_run_source(context: Context, sid: str, mode: CrawlMode) -> DryRunR
     fetcher = _CountingFetcher(context.fetcher)
     now = await connect.now(context.client)
     source = await OpenSources(replace(context, fetcher=cast(Fetcher, fetcher)), now).require(sid)
-    losses = context.sources.losses
+    losses, limit = context.sources.losses, LossLimit.of(context.settings)
     report = await source.planned_changes(str(mode))
     if report is not None:  # it compares its own copies; the loss guard is asked before they are removed
         known = report.added + report.changed + report.unchanged + report.removed
         if report.removed and source.state.loss_allowed_until <= now:
             lost, _ = await losses.count(sid, now)
-            report.held = losses.limit.refusal(report.removed, lost, known)
+            report.held = limit.refusal(report.removed, lost, known)
         return report
     comparison = _Comparison(context, source, now)
     report = await comparison.run()
@@ -48,7 +49,7 @@ async def dry_run_source(context: Context, sid: str, mode: CrawlMode) -> DryRunR
     loss = comparison.possible_loss
     if loss.texts and source.state.loss_allowed_until <= now:
         lost, left = await losses.count(sid, now)
-        report.held = losses.limit.refusal(loss.texts, lost, left - loss.empty)
+        report.held = limit.refusal(loss.texts, lost, left - loss.empty)
     return report
 
 

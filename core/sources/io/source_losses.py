@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from core.keys import Keys
 from core.sources.io.domain_store import DomainStore
-from core.sources.loss_limit import LossLimit
 from core.sources.source_record import SourceState
 from core.store import connect
 from core.store.commit import Command
@@ -20,10 +19,9 @@ IF_RIGHT = "If that is right:"
 class SourceLosses:
     """Reads and writes `source:<sid>:lost`, and the fields of a source about its losses."""
 
-    def __init__(self, client: Client, keys: Keys, limit: LossLimit) -> None:
+    def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
-        self.limit = limit
 
     async def count(self, sid: str, now: float) -> tuple[int, int]:
         """Return how many items the source has lost within a day, and how many it has left."""
@@ -72,7 +70,7 @@ async def approve_losses(client: Client, keys: Keys, domain_id: str, source: str
     """
     domain = await DomainStore(client, keys).require(domain_id)
     sids = [domain.source_id(source)] if source is not None else list(domain.sources)
-    until, losses = await connect.now(client) + DAY_SECONDS, SourceLosses(client, keys, LossLimit())
+    until, losses = await connect.now(client) + DAY_SECONDS, SourceLosses(client, keys)
     for sid in sids:
         await losses.allow(sid, until)
     return sids

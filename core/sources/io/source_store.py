@@ -12,7 +12,6 @@ from core.models import ListingEnd, RejectedUrl
 from core.net import pace_store
 from core.registry import field_parsing
 from core.sources.io.source_losses import SourceLosses
-from core.sources.loss_limit import LossLimit
 from core.sources.source_record import DomainFileError, LastmodTrust, SourceRecord, SourceState
 from core.store.commit import DONE_MILLISECONDS, Command, new_token
 from core.store.connect import Client, HashFields, texts
@@ -71,11 +70,11 @@ class SourceNotice:
 class SourceStore:
     """Reads and writes `source:<sid>`."""
 
-    def __init__(self, client: Client, keys: Keys, limit: LossLimit | None = None) -> None:
+    def __init__(self, client: Client, keys: Keys) -> None:
         self._client = client
         self._keys = keys
         self._quarantine = Quarantine(client, keys)
-        self.losses = SourceLosses(client, keys, limit or LossLimit())
+        self.losses = SourceLosses(client, keys)
 
     # ── what there is ──
 
