@@ -92,16 +92,21 @@ def commonest_first(counts: Mapping[str, int]) -> list[str]:
     return sorted(filter(counts.__getitem__, counts), key=lambda word: (-counts[word], word))
 
 
-def corrected(question: str, is_known: Callable[[str], bool], correct: Callable[[str], str]) -> Correction:
+def corrected(question: str, is_known: Callable[[str], bool], correct: Callable[[str, bool], str]) -> Correction:
     """Return the question with its unknown words corrected.
 
-    A question of which more than half is unknown is in another language or about something else: it stays as it is.
+    A question of which more than half is unknown may be in another language or about something else: it stays as it
+    is, unless each of these words is one slip away from a word of the texts. `correct` is told so by its second value.
     """
     words = plain_words(question)
     unknown = [word for word in words if LEAST_LETTERS <= len(word) <= MOST_LETTERS and not is_known(word)]
-    if not unknown or 2 * len(unknown) > max(2, len(words)):
+    is_doubtful = 2 * len(unknown) > max(2, len(words))
+    if is_doubtful and len(unknown) > MOST_CORRECTED:
         return Correction(question)
-    changes = tuple((word, right) for word in unknown[:MOST_CORRECTED] if (right := correct(word.lower())))
+    some = unknown[:MOST_CORRECTED]
+    changes = tuple((word, right) for word in some if (right := correct(word.lower(), is_doubtful)))
+    if not changes or (is_doubtful and len(changes) < len(unknown)):
+        return Correction(question)
     replaced = dict(changes)
     parts = re.split(f"({_QUOTED.pattern})", question)
     parts[::2] = [_WORD.sub(lambda match: replaced.get(match[0], match[0]), part) for part in parts[::2]]

@@ -98,12 +98,12 @@ def corrected(texts: Texts, question: str) -> Correction:
         most = ALL_ENGLISH if not is_short else COMMON_ENGLISH if len(word) >= LEAST_COMMON_LETTERS else 0
         return commonest((other for other in near if other[0] == word[0]), most)
 
-    def correct(word: str) -> str:
+    def correct(word: str, is_doubtful: bool) -> str:
         near = list(spelling.neighbours(word, languages))
         best = in_texts(near)
         if not best and len(word) >= LEAST_OTHER_BEGINNING_LETTERS:
             best = in_texts(spelling.other_beginnings(word, languages))
-        best = best or in_english(word, near)
+        best = best or ("" if is_doubtful else in_english(word, near))
         return best if told == MAIN_LANGUAGE or not best or not is_foreign(word) else ""
 
     with reading():
