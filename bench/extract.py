@@ -24,7 +24,7 @@ from core.feeds.dates import parse_date
 from core.models import Document
 from core.pages.charset import decode_page
 from core.pages.extract import extract_page
-from core.pages.language import guess_language
+from core.pages.language_choice import guess_language
 from core.pages.main_text import MAX_FOR_LIBRARY, decide_runs
 from core.pages.page_document import read_page
 from core.pages.page_nodes import PageNodes

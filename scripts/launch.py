@@ -34,8 +34,8 @@ from core.settings import Settings, load
 from core.store import connect, private_files
 from core.value_class import value_class
 from scripts import guard, launch_sample, launch_sharepoint
-from scripts.launch_processes import ROOT, Process, Stopped, StopRequest, UpProcesses
 from scripts.launch_server import SupervisedServer
+from scripts.launch_supervisor import ROOT, Process, Stopped, StopRequest, UpProcesses
 
 log = logging.getLogger("up")
 

@@ -22,7 +22,7 @@ from core.keys import Keys
 from core.net.robots import Robots
 from core.settings import Settings
 from core.store import connect, embedded, redis_health
-from scripts.launch_processes import Process, StopRequest, UpProcesses
+from scripts.launch_supervisor import Process, StopRequest, UpProcesses
 
 log = logging.getLogger("sample")
 

@@ -11,7 +11,7 @@ from core.runtime.sidecar import RestartBackoff, describe_exit
 from core.settings import Settings
 from core.store import connect, embedded
 from scripts import guard
-from scripts.launch_processes import Process, StopRequest, UpProcesses
+from scripts.launch_supervisor import Process, StopRequest, UpProcesses
 
 log = logging.getLogger("up")
 

@@ -21,8 +21,8 @@ from core.sources.io.domain_setup import add_domain
 from core.sources.sharepoint.io import sample_server
 from core.store import connect, embedded, redis_health
 from sample_sharepoint import harbour
-from scripts.launch_processes import StopRequest, UpProcesses
 from scripts.launch_sample import wait_until_open
+from scripts.launch_supervisor import StopRequest, UpProcesses
 
 log = logging.getLogger("sample")
 

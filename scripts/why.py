@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from core.registry.why_trail import Outcome, StationState, Trail
+from core.registry.why_verdict import Outcome, StationState, Trail
 from core.urls.secrets import redact
 from scripts import command_line
 from scripts.command_names import as_typed

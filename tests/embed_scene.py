@@ -21,7 +21,7 @@ from core.settings import Settings
 from core.sources.sharepoint.io.map_files import read_rows, rewrite
 from core.sources.sharepoint.io.step_context import Step
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
-from core.sources.sharepoint.map_rows import FileRow, SharePointRow, VectorStoreRow
+from core.sources.sharepoint.map_columns import FileRow, SharePointRow, VectorStoreRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.step_results import EmbedCounts, SourceStatistics
 from core.sources.sharepoint.stored_source import StoredSource

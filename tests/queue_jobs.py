@@ -12,8 +12,8 @@ import sys
 import time
 from pathlib import Path
 
-from core.runtime.allowed_jobs import JobSpec
 from core.runtime.forking_worker import WorkerTiming
+from core.runtime.job_specs import JobSpec
 from core.runtime.queue_names import QueueName
 from workers.__main__ import main
 

@@ -18,7 +18,7 @@ from core.sources.sharepoint.io.process_step import process
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
 from core.sources.sharepoint.io.step_context import Step
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
-from core.sources.sharepoint.map_rows import FileRow, MapRow, SharePointRow
+from core.sources.sharepoint.map_columns import FileRow, MapRow, SharePointRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.step_results import SourceStatistics
 from core.sources.sharepoint.stored_source import StoredSource

@@ -18,7 +18,7 @@ from core.sources.sharepoint.io.map_files import rewrite
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.item_urls import item_url
 from core.sources.sharepoint.local_paths import LocalPaths
-from core.sources.sharepoint.map_rows import FileRow
+from core.sources.sharepoint.map_columns import FileRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.stored_source import StoredSource
 from core.sources.sharepoint.time_stamps import timestamp_text, utc_text

@@ -9,7 +9,7 @@ import pytest
 
 from core.sources.io.domain_file import parse_domain, parse_quick
 from core.sources.source_record import DomainFileError, SourceRecord
-from core.urls.patterns import DOCUMENTS
+from core.urls.path_patterns import DOCUMENTS
 
 FOLDER = "/srv/domains/DOMAIN01"
 WEB = {"url": "https://docs.example.org/guide/"}

@@ -25,7 +25,7 @@ from core.outputs.vector_store.file_attributes import (
     url_of,
 )
 from core.outputs.vector_store.protocol import FileStatus, StoredFile
-from core.sources.sharepoint.map_rows import FileRow, SharePointRow, VectorStoreRow
+from core.sources.sharepoint.map_columns import FileRow, SharePointRow, VectorStoreRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.stored_source import StoredSource
 

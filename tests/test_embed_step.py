@@ -13,8 +13,8 @@ import pytest
 from core.outputs.vector_store.io.begun_uploads import NOTE_NAME
 from core.outputs.vector_store.io.embed_comparison import FILES_AT_ONCE
 from core.outputs.vector_store.protocol import VectorStoreMissing
+from core.sources.sharepoint.map_columns import FileRow, SharePointRow, VectorStoreRow
 from core.sources.sharepoint.map_csv import MapFileDamaged
-from core.sources.sharepoint.map_rows import FileRow, SharePointRow, VectorStoreRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.time_stamps import utc_text
 from tests.embed_scene import EmbedScene

@@ -15,7 +15,7 @@ from core.outputs.vector_store.io.json_entries import EntriesDamaged, read_entri
 from core.outputs.vector_store.io.metadata_file import clean_metadata, open_metadata
 from core.outputs.vector_store.protocol import VectorStoreUnavailable
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
-from core.sources.sharepoint.map_rows import SharePointRow, VectorStoreRow
+from core.sources.sharepoint.map_columns import SharePointRow, VectorStoreRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.stored_source import StoredSource
 from tests.embed_scene import EmbedScene

@@ -12,7 +12,7 @@ from core.models import Ref, RejectedUrl
 from core.sources import github_names, github_responses
 from core.sources.github_names import Repository
 from core.sources.github_responses import BranchFilter, TreeEntry
-from core.urls.patterns import DOCUMENTS, PathPatterns
+from core.urls.path_patterns import DOCUMENTS, PathPatterns
 from tests.github_server import Branch
 
 WEB = "https://github.com"

@@ -12,7 +12,7 @@ import pytest
 from core.settings import Settings
 from core.sources.sharepoint.io.download_step import FULL
 from core.sources.sharepoint.io.graph_delta import DriveState, drive_state
-from core.sources.sharepoint.map_rows import SharePointRow
+from core.sources.sharepoint.map_columns import SharePointRow
 from core.sources.sharepoint.refusals import RequestRefused
 from core.sources.sharepoint.remote_items import SharePointUnavailable
 from tests.sharepoint_copies import SharePointCopies, quick

@@ -16,7 +16,7 @@ from core.sources.sharepoint.io.integrity_check import IntegrityCheck
 from core.sources.sharepoint.io.map_row_table import RowTable
 from core.sources.sharepoint.io.mirror_storage import MirrorStorage
 from core.sources.sharepoint.local_paths import LocalPaths
-from core.sources.sharepoint.map_rows import FileRow, SharePointRow
+from core.sources.sharepoint.map_columns import FileRow, SharePointRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.time_stamps import timestamp_of
 

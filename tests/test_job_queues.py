@@ -21,10 +21,10 @@ from rq import Queue, Repeat, Retry
 from rq.job import Callback, Job, JobStatus, validate_job_id
 from rq.serializers import JSONSerializer
 
-from core.runtime import allowed_jobs
-from core.runtime.allowed_jobs import ALLOWED_JOBS, JobRefused, JobSpec
+from core.runtime import job_specs
 from core.runtime.forking_worker import WorkerTiming
 from core.runtime.job_queues import JobQueues
+from core.runtime.job_specs import ALLOWED_JOBS, JobRefused, JobSpec
 from core.runtime.queue_names import QueueName, job_id, rq_queue_name
 from core.runtime.queue_worker import QueueWorker
 from core.settings import Settings
@@ -162,7 +162,7 @@ def test_only_json_can_be_sent(job_queues: JobQueues) -> None:
 def test_callbacks_cannot_be_sent(client: sync_redis.Redis) -> None:
     """A callback is a function too."""
     with pytest.raises(JobRefused, match="callbacks"):
-        allowed_jobs.job_class(queue_jobs.ALLOWED).create(NOTE, connection=client, on_failure=Callback("os.system"))
+        job_specs.job_class(queue_jobs.ALLOWED).create(NOTE, connection=client, on_failure=Callback("os.system"))
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_no_payload_gets_past_the_list(client: sync_redis.Redis, payload: bytes)
     """Whatever bytes are in a job's hash, it is read without harm and its function is not reached."""
     client.hset("rq:job:x", mapping={"data": payload, "status": "queued", "retries_left": 3})
 
-    job = allowed_jobs.job_class(queue_jobs.ALLOWED).fetch("x", connection=client)
+    job = job_specs.job_class(queue_jobs.ALLOWED).fetch("x", connection=client)
 
     assert not job.should_retry
     with pytest.raises(JobRefused):
@@ -291,7 +291,7 @@ async def test_a_foreign_function_never_runs(
 
     assert not marker.exists()
     assert status(client, job.id) is JobStatus.FAILED
-    assert 0 < client.ttl(job.key) <= allowed_jobs.FAILURE_SECONDS
+    assert 0 < client.ttl(job.key) <= job_specs.FAILURE_SECONDS
     assert worker.lines("[queue] 🚫 Refused job")
     assert "next" in paper.words
 
@@ -408,14 +408,14 @@ def test_as_many_ids_as_a_batch_may_have_are_taken(job_queues: JobQueues) -> Non
     largest = limits.le
 
     assert job_queues.enqueue("tests.queue_jobs.note", "x", [f"url_{n:026}" for n in range(largest)], id_words=["x"])
-    assert largest == allowed_jobs.MOST_IDS
+    assert largest == job_specs.MOST_IDS
 
 
 def test_retries_are_those_of_the_list(client: sync_redis.Redis, stranger: Callable[..., Queue]) -> None:
     """A job that fails is not tried a million times because somebody wrote so."""
     job = stranger().enqueue(NOTE, "x", retry=Retry(max=1_000_000))
 
-    assert allowed_jobs.job_class(queue_jobs.ALLOWED).fetch(job.id, connection=client).retries_left == 2
+    assert job_specs.job_class(queue_jobs.ALLOWED).fetch(job.id, connection=client).retries_left == 2
 
 
 async def test_bytes_in_a_registry_do_not_break_maintenance(

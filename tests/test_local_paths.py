@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from core.sources.sharepoint.local_paths import LocalPaths, PathRefused
-from core.sources.sharepoint.map_rows import SharePointRow
+from core.sources.sharepoint.map_columns import SharePointRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.time_stamps import timestamp_of, timestamp_text, utc_text
 

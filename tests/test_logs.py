@@ -13,7 +13,7 @@ import pytest
 from core.runtime import logs, progress
 from core.secret_text import SecretStr
 from core.settings import Settings
-from scripts.launch_processes import LOG_LINE
+from scripts.launch_supervisor import LOG_LINE
 
 JSON = Settings(log_format="json")
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from core.sources.sharepoint.map_columns import FileRow, MapRow, SharePointRow, VectorStoreRow
 from core.sources.sharepoint.map_csv import (
     MapFileDamaged,
     RowEnds,
@@ -18,7 +19,6 @@ from core.sources.sharepoint.map_csv import (
     has_exact_header,
     is_executed,
 )
-from core.sources.sharepoint.map_rows import FileRow, MapRow, SharePointRow, VectorStoreRow
 
 anything = st.text(st.characters(exclude_categories=()), max_size=20)
 signs = st.text(st.sampled_from("='+-@\t\r\n\"\\,; \0a1\ud800＝"), max_size=8)

@@ -16,8 +16,8 @@ import pytest
 from core.sources.sharepoint.io import map_files, shared_files
 from core.sources.sharepoint.io.map_files import MapFileWriter, load, read_rows, rewrite
 from core.sources.sharepoint.io.map_row_table import RowTable
+from core.sources.sharepoint.map_columns import FileRow, SharePointRow, VectorStoreRow
 from core.sources.sharepoint.map_csv import MapFileDamaged, encode_header, encode_row
-from core.sources.sharepoint.map_rows import FileRow, SharePointRow, VectorStoreRow
 from core.store import folder_lock
 
 ROOT = Path(__file__).parents[1]
@@ -316,7 +316,7 @@ import sys
 from pathlib import Path
 from tests.test_map_files import row
 from core.sources.sharepoint.io.map_files import MapFileWriter
-from core.sources.sharepoint.map_rows import FileRow
+from core.sources.sharepoint.map_columns import FileRow
 path, first, count, every = Path(sys.argv[1]), *map(int, sys.argv[2:])
 writer = MapFileWriter(path, FileRow, every)
 writer.start()

@@ -11,7 +11,7 @@ import pytest
 
 from core.sources.sharepoint.io.mirror_storage import MirrorStorage
 from core.sources.sharepoint.local_paths import LocalPaths
-from core.sources.sharepoint.map_rows import FileRow
+from core.sources.sharepoint.map_columns import FileRow
 from core.sources.sharepoint.source_types import SharePointType
 
 PATHS = LocalPaths("D", SharePointType.FILES, "docs", "/r")

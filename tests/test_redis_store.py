@@ -11,7 +11,7 @@ from core.outputs.vector_store.io.redis_store import STORE_ID, open_redis_store
 from core.outputs.vector_store.protocol import FileStatus, UploadRequest, VectorStoreUnavailable
 from core.search.io.embed_queue import EmbedQueue
 from core.settings import Settings
-from core.sources.sharepoint.map_rows import FileRow
+from core.sources.sharepoint.map_columns import FileRow
 from core.sources.sharepoint.step_results import NO_COPY
 from core.store import connect
 from tests.crawled_site import crawl_context, item, item_id

@@ -18,7 +18,7 @@ pytest.importorskip("tantivy")
 import numpy as np
 
 from core.models import Chunk
-from core.search.io import replica_lexical, replica_log, replica_table, replica_terms, replica_vectors
+from core.search.io import replica_lexical, replica_log, replica_stemming, replica_table, replica_vectors
 from core.search.io.replica import Replica
 from core.search.io.replica_state import SCHEMA, Checkpoint, InvalidVector, ReplicaBroken, ReplicaBusy
 from core.search.io.replica_writer import erase
@@ -325,13 +325,15 @@ async def test_languages(replica: Replica, name: str, language: str, text: str, 
 def test_remembered_words_are_what_the_analyzer_says(language: str) -> None:
     """What is remembered of single words gives the very terms that the whole text would give, also the second time."""
     for text in [*(row[2] for row in LANGUAGES), *STRANGE, "Rock’n’Roll—l'Été snake_case CAFÉ½ a" + "b" * 120]:
-        spaced, has_marks = replica_terms._spaced(text, is_query=False)
-        pieces = [piece.decode() for piece in replica_terms._pieces(spaced)]
-        in_pieces = (replica_terms._analyzed(piece, replica_terms.stemmer(language), has_marks) for piece in pieces)
+        spaced, has_marks = replica_stemming._spaced(text, is_query=False)
+        pieces = [piece.decode() for piece in replica_stemming._pieces(spaced)]
+        in_pieces = (
+            replica_stemming._analyzed(piece, replica_stemming.stemmer(language), has_marks) for piece in pieces
+        )
         expected = [term for terms in in_pieces for term in terms]
 
-        assert replica_terms.terms(text, language).split(" ") == (expected or [""])
-        assert replica_terms.terms(text, language).split(" ") == (expected or [""])
+        assert replica_stemming.terms(text, language).split(" ") == (expected or [""])
+        assert replica_stemming.terms(text, language).split(" ") == (expected or [""])
 
 
 STRANGE = [

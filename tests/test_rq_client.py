@@ -16,8 +16,8 @@ from rq.job import Callback, Job, JobStatus
 from rq.serializers import DefaultSerializer, JSONSerializer
 
 from core.keys import Keys
-from core.runtime.allowed_jobs import ALLOWED_JOBS, FAILURE_SECONDS, job_class
 from core.runtime.context import Context
+from core.runtime.job_specs import ALLOWED_JOBS, FAILURE_SECONDS, job_class
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.search.io.replica_terms import terms
+from core.search.io.replica_stemming import terms
 from core.search.models import ChunkText, Hit, IndexedPage
 from core.search.results import Candidate, build_result
 

@@ -15,7 +15,7 @@ import pytest
 
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.map_files import MapFileWriter
-from core.sources.sharepoint.map_rows import FileRow
+from core.sources.sharepoint.map_columns import FileRow
 from tests.sharepoint_scene import DOMAIN, SOURCE, Scene, empty_scene, scene
 from tests.sharepoint_sources import PAGES, TASKS, ThreeSources
 

@@ -11,7 +11,7 @@ from core.registry.io.batch_visitor import Visitor
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode
 from core.sources.io.open_sources import OpenSources
-from core.sources.sharepoint.map_rows import FileRow
+from core.sources.sharepoint.map_columns import FileRow
 from core.store import connect
 from core.store.clock import ServerClock
 from tests.crawled_site import counts, crawl_context, item, item_id, text

@@ -13,7 +13,7 @@ from core.registry.io.why_trail_reader import explain_url
 from core.registry.record import Item
 from core.settings import Settings
 from core.sources.io.source_kinds import source_class
-from core.sources.sharepoint.map_rows import FileRow
+from core.sources.sharepoint.map_columns import FileRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.step_results import NO_COPY, NOT_DOWNLOADED
 from core.store import connect

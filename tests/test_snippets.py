@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.search.io.replica_terms import terms
+from core.search.io.replica_stemming import terms
 from core.search.letters import UNSPACED
 from core.search.snippet_cutting import snippet
-from core.search.snippet_marking import read_question
+from core.search.snippet_matching import read_question
 
 
 def marked(text: str, query: str, language: str = "en", width: int = 240) -> list[str]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.models import Chunk
 from core.search import spelling
-from core.search.io import english_words, foreign_words, multilingual_embedder
+from core.search.io import english_vocabulary, foreign_vocabulary, multilingual_embedder
 from core.search.io.replica import Replica
 from core.search.io.replica_state import Checkpoint
 from core.search.models import IndexedPage
@@ -161,17 +161,17 @@ async def test_a_slip_is_corrected(harbour: Replica, question: str, expected: st
 
 async def test_words_are_told_without_the_lists_too(harbour: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where neither list is installed, the vocabulary of the English model and the other rules are left."""
-    monkeypatch.setattr(english_words, "_PACKAGE", "not_installed_at_all")
+    monkeypatch.setattr(english_vocabulary, "_PACKAGE", "not_installed_at_all")
     monkeypatch.setattr(multilingual_embedder, "_PACKAGE", "not_installed_at_all")
-    english_words._listed.cache_clear()
-    foreign_words._vocabulary.cache_clear()
+    english_vocabulary._listed.cache_clear()
+    foreign_vocabulary._vocabulary.cache_clear()
     try:
         assert (await harbour.corrected("sluice")).text == "slice"
         assert (await harbour.corrected("poisson")).text == "poison"
         assert (await harbour.corrected("erase")).text == "erase"
     finally:
-        english_words._listed.cache_clear()
-        foreign_words._vocabulary.cache_clear()
+        english_vocabulary._listed.cache_clear()
+        foreign_vocabulary._vocabulary.cache_clear()
 
 
 def test_small_words_say_in_which_languages_a_question_may_be() -> None:

@@ -16,7 +16,7 @@ from core.runs.run import source_scope
 from core.settings import Settings
 from core.sources.io.domain_file import parse_domain
 from core.sources.io.domain_setup import add_domain
-from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
+from core.sources.sharepoint.map_columns import FileRow, VectorStoreRow
 from core.store import connect
 from scripts import doctor
 from tests import commands

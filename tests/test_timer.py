@@ -17,7 +17,7 @@ from core.keys import Keys
 from core.models import Ref
 from core.registry.io.due import HOLD_SECONDS
 from core.registry.io.registrar import Listing, Registrar
-from core.runtime import allowed_jobs
+from core.runtime import job_specs
 from core.runtime.job_queues import JobQueues
 from core.settings import Settings
 from core.sources.io.domain_file import parse_domain
@@ -58,7 +58,7 @@ class Clockwork:
 
     @property
     def jobs(self) -> list[Job]:
-        made = allowed_jobs.job_class(allowed_jobs.ALLOWED_JOBS)
+        made = job_specs.job_class(job_specs.ALLOWED_JOBS)
         return [made.fetch(name, connection=self.queue.connection) for name in self.queue.job_ids]
 
     @property

@@ -15,7 +15,7 @@ from core.models import Ref
 from core.registry.io import why_listing_reader
 from core.registry.io.registrar import Listing
 from core.registry.io.why_trail_reader import explain_url
-from core.registry.why_trail import Outcome, StationName, StationState, Trail
+from core.registry.why_verdict import Outcome, StationName, StationState, Trail
 from core.runtime.context import Context
 from core.settings import Settings
 from core.store import connect

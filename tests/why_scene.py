@@ -19,7 +19,7 @@ from core.registry.io.batch_visitor import Visitor
 from core.registry.io.periodic_cleanup import ArticleExpiry
 from core.registry.io.registrar import Listing, item_id_of
 from core.registry.io.why_trail_reader import explain_url
-from core.registry.why_trail import Trail
+from core.registry.why_verdict import Trail
 from core.runs.run import domain_scope, source_scope
 from core.runtime.context import Context
 from core.settings import Settings

@@ -16,8 +16,8 @@ from redis.exceptions import RedisError
 
 from core.errors import FreshetError
 from core.runtime import logs, sidecar, signals
-from core.runtime.allowed_jobs import ALLOWED_JOBS, AllowedJobs
 from core.runtime.forking_worker import WorkerTiming
+from core.runtime.job_specs import ALLOWED_JOBS, AllowedJobs
 from core.runtime.queue_names import QueueName
 from core.runtime.queue_worker import InlineWorker, QueueWorker, quiet_rq_logging
 from core.runtime.sidecar import Sidecar

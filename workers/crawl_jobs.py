@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from core.errors import NotFound
 from core.runs.io.run_jobs import continue_run
 from core.runs.run import Run, RunStatus, parse_run
-from core.runtime.allowed_jobs import JobRefused
 from core.runtime.context import Context
 from core.runtime.job_limit import JobLimit
+from core.runtime.job_specs import JobRefused
 from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io import source_kinds
 from core.sources.io.crawl import crawl_source

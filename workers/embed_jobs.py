@@ -11,7 +11,7 @@ from core.runs.io.run_store import RunStore
 from core.runs.io.state_saver import StateSaver
 from core.runs.run import RunKind
 from core.runtime import logs, signals
-from core.runtime.allowed_jobs import JobRefused
+from core.runtime.job_specs import JobRefused
 from core.search.io.embed_job import EmbedJob
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.embed_run_items import EmbedRunItems

@@ -10,9 +10,9 @@ from core.registry.io.reindex_job import ReindexJob, start_reindex
 from core.runs.io.refresh_run import join_refresh
 from core.runs.io.run_jobs import continue_run
 from core.runs.io.run_tally import RunTally
-from core.runtime.allowed_jobs import JobRefused
 from core.runtime.context import Context
 from core.runtime.job_limit import JobLimit
+from core.runtime.job_specs import JobRefused
 from core.sources.io.open_sources import OpenSources
 from core.store import cancellation
 from core.store.clock import ServerClock

@@ -16,7 +16,7 @@ from core.pages.boilerplate import remove_boilerplate
 from core.pages.data_detection import is_stray_data, remove_stray_data
 from core.pages.html_blocks import html_to_blocks, without_navigation
 from core.pages.images import collect_images, first_image, stated_image
-from core.pages.language import page_language
+from core.pages.language_choice import page_language
 from core.pages.lexbor_page import LexborPage
 from core.pages.lxml_page import LxmlPage, parse_html
 from core.pages.main_text import MIN_CHARS, find_main_text

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
-from core.pages.list_blocks import list_to_blocks
+from core.pages.list_layout import list_to_blocks
 from core.pages.table_blocks import table_to_blocks
 from core.pages.text_blocks import (
     BLANK_LINE,

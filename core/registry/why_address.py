@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from core import ids
 from core.feeds.feed_links import extract_links
 from core.models import FeedEntry, FeedKind, ParsedFeed, RejectedUrl
-from core.registry.why_trail import Station, StationName, StationState
+from core.registry.why_verdict import Station, StationName, StationState
 from core.urls.normalise import clean_url, host_of, normalise_url, serialise_url
 from core.urls.tracking_parameters import tracker_matcher
 from core.urls.unwrap import unwrap

@@ -9,7 +9,7 @@ from shlex import quote
 from core.registry import field_parsing
 from core.registry.record import Item, Status
 from core.registry.time_formatting import ago, span
-from core.registry.why_trail import Station, StationName, StationState, continued, iso_or_empty
+from core.registry.why_verdict import Station, StationName, StationState, continued, iso_or_empty
 from core.registry.why_visit import ARTICLE_ENDED
 from core.value_class import value_class
 

@@ -7,7 +7,7 @@ from shlex import quote
 
 from core.feeds.feed_state import FeedState, FeedStatus
 from core.registry.time_formatting import ago, ahead
-from core.registry.why_trail import Station, StationName, StationState, iso_or_empty
+from core.registry.why_verdict import Station, StationName, StationState, iso_or_empty
 
 
 def feed_station(state: FeedState | None, categories: Sequence[str], is_leased: bool, now: float) -> Station:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from core.registry.time_formatting import ago, ahead, span
-from core.registry.why_trail import Station, StationName, StationState, iso_or_empty
+from core.registry.why_verdict import Station, StationName, StationState, iso_or_empty
 from core.runs.run import resume_command
 from core.value_class import value_class
 

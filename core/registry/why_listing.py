@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from core.registry.record import URLS_SOURCE
 from core.registry.time_formatting import ago, ahead, span
-from core.registry.why_trail import Station, StationName, StationState, iso_or_empty
+from core.registry.why_verdict import Station, StationName, StationState, iso_or_empty
 from core.urls.scope import NO_ADDRESS, OUTSIDE, Judgement
 from core.value_class import value_class
 

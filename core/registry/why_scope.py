@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from core.registry.why_listing import ListingFacts, SourceListing
-from core.registry.why_trail import Station, StationName, StationState, iso_or_empty
+from core.registry.why_verdict import Station, StationName, StationState, iso_or_empty
 from core.urls.scope import EXCLUDED, NO_DOCUMENT, NOT_EMBEDDED, NOT_INCLUDED, OUTSIDE, TOO_DEEP, Judgement
 
 

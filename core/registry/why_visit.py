@@ -11,7 +11,7 @@ from core.registry import field_parsing, verification
 from core.registry.record import Item, Status
 from core.registry.time_formatting import ago, ahead, span
 from core.registry.verification import VerifiedBy
-from core.registry.why_trail import Station, StationName, StationState, continued, iso_or_empty
+from core.registry.why_verdict import Station, StationName, StationState, continued, iso_or_empty
 from core.value_class import value_class
 
 _MOST_TRIES = len(schedule.LINK_RETRY_SECONDS) + 1

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from core.registry.why_trail import NearMiss, Outcome, StationName, StationState
+from core.registry.why_verdict import NearMiss, Outcome, StationName, StationState
 from core.runs.run import RunKind, RunPhase, RunStatus
 from core.search.models import MatchedPassage
 from core.value_class import value_class

@@ -20,7 +20,7 @@ from rq.queue import Queue
 from rq.utils import now
 from rq.worker import Worker as RqWorker
 
-from core.runtime.allowed_jobs import AllowedJob, JobRefused
+from core.runtime.job_specs import AllowedJob, JobRefused
 from core.value_class import value_class
 
 log = logging.getLogger("queue")

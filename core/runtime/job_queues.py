@@ -11,7 +11,7 @@ from rq.queue import Queue
 from rq.serializers import JSONSerializer
 from rq.utils import now
 
-from core.runtime.allowed_jobs import (
+from core.runtime.job_specs import (
     ALLOWED_JOBS,
     FAILURE_SECONDS,
     RESULT_SECONDS,

@@ -26,8 +26,8 @@ from rq.worker.base import DequeueStrategy, WorkerStatus
 
 from core.errors import FreshetError, StoreUnreachable
 from core.runtime import garbage, queue_cleanup, signals
-from core.runtime.allowed_jobs import ALLOWED_JOBS, AllowedJob, AllowedJobs, job_class
 from core.runtime.forking_worker import ForkingWorker, WorkerTiming, log_abandoned
+from core.runtime.job_specs import ALLOWED_JOBS, AllowedJob, AllowedJobs, job_class
 from core.runtime.queue_names import QueueName, rq_queue_name
 from core.settings import Settings
 from core.store import connect, redis_health

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from core.search import snippet_cutting
 from core.search.models import ChunkText, Hit, IndexedPage, MatchedPassage, SearchResult
 from core.search.plain_markdown import plain_text
-from core.search.snippet_marking import Stem, as_written, read_question
+from core.search.snippet_matching import Stem, as_written, read_question
 from core.value_class import value_class
 
 PASSAGES_PER_PAGE = 3

@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
-from core.search.snippet_marking import Match, Question
+from core.search.snippet_matching import Match, Question
 
 Range = tuple[int, int]
 """The first letter, and the one after the last."""

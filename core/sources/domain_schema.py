@@ -15,7 +15,7 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field
 
 from core.sources.source_record import SOURCES_SUFFIX, SourceRecord
 from core.urls.pace import LONGEST_GAP_SECONDS, LONGEST_INTERVAL_SECONDS
-from core.urls.patterns import PathPatterns, UrlPatterns
+from core.urls.path_patterns import PathPatterns, UrlPatterns
 
 GITHUB_URL = "https://github.com"
 SLUG = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"

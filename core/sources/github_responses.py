@@ -18,7 +18,7 @@ from core.pages.documents.file_type import MEDIA_TYPES
 from core.registry.http_headers import LONGEST_RETRY_AFTER_SECONDS, media_type, retry_after_seconds
 from core.sources.github_names import is_branch, quote_path
 from core.urls.normalise import clean_url
-from core.urls.patterns import PathPatterns
+from core.urls.path_patterns import PathPatterns
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from core.models import RejectedUrl
 from core.urls import spider_traps
 from core.urls.normalise import UrlParts, clean_url, normalise_url, registrable_domain, split_url
-from core.urls.patterns import UrlPatterns
+from core.urls.path_patterns import UrlPatterns
 from core.value_class import value_class
 
 

@@ -11,7 +11,7 @@ from core.keys import Keys
 from core.outputs.webhook_filter import EventSubject
 from core.registry import field_parsing
 from core.registry.record import ARTICLES_SOURCE, listing_sources
-from core.search.io import replica_terms
+from core.search.io import replica_stemming
 from core.store.connect import Client
 from core.store.event_stream import StoredEvent
 from core.store.pipeline import read_many
@@ -100,12 +100,12 @@ class SearchableText:
 
     @classmethod
     def of(cls, title: str | None, text: str | None, language: str | None) -> SearchableText:
-        stemmed = replica_terms.terms(f"{title or ''}\n{text or ''}", language or "")
+        stemmed = replica_stemming.terms(f"{title or ''}\n{text or ''}", language or "")
         return cls(f" {stemmed} ", language or "")
 
     def has_all(self, query: str) -> bool:
         """Return whether all words of the query are here, and its quoted phrases word for word."""
-        wanted = replica_terms.query_terms(query, [self.language])
+        wanted = replica_stemming.query_terms(query, [self.language])
         is_there = all(any(f" {term} " in self.terms for term in variants) for variants in wanted.words)
         phrases = (any(f" {' '.join(words)} " in self.terms for words in variants) for variants in wanted.phrases)
         return bool(wanted.words) and is_there and all(phrases)

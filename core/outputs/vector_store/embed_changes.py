@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from core.outputs.vector_store.protocol import StoredFile
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
-from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
+from core.sources.sharepoint.map_columns import FileRow, VectorStoreRow
 from core.sources.sharepoint.time_stamps import timestamp_of, timestamp_text, utc_text
 
 _OF_THE_STORE = (

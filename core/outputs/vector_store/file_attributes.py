@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from core.outputs.vector_store.protocol import FileStatus, StoredFile
 from core.sources.sharepoint.item_urls import item_url
-from core.sources.sharepoint.map_rows import FileRow, SharePointRow
+from core.sources.sharepoint.map_columns import FileRow, SharePointRow
 from core.sources.sharepoint.stored_source import StoredSource
 
 MOST_VALUE_CHARS = 512

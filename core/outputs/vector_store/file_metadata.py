@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from core.sources.sharepoint.map_rows import SharePointRow, VectorStoreRow
+from core.sources.sharepoint.map_columns import SharePointRow, VectorStoreRow
 from core.sources.sharepoint.stored_source import StoredSource
 
 Entry = dict[str, Any]

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from core.outputs.vector_store.embed_changes import EmbedChange, change_of, embedded_row
 from core.outputs.vector_store.protocol import FileStatus, StoredFile
-from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
+from core.sources.sharepoint.map_columns import FileRow, VectorStoreRow
 from core.value_class import value_class
 
 _GONE = (FileStatus.MISSING, FileStatus.FAILED, FileStatus.CANCELLED)

@@ -14,7 +14,7 @@ from core.pages.abstract import choose_abstract
 from core.pages.charset import decode_page
 from core.pages.documents.file_type import file_stem
 from core.pages.extraction_result import EXTRACTOR_VERSION
-from core.pages.language import guess_language
+from core.pages.language_choice import guess_language
 from core.pages.text_blocks import (
     MAX_TEXT_CHARS,
     TextBlock,

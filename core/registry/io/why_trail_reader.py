@@ -16,7 +16,7 @@ from core.keys import Keys
 from core.registry import field_parsing
 from core.registry.io.item_queries import ItemQueries
 from core.registry.io.why_content_reader import ContentReader, LinkFacts, RecordFacts
-from core.registry.io.why_stations import KnownUrl, StationReader
+from core.registry.io.why_station_reader import KnownUrl, StationReader
 from core.registry.why_address import (
     MOST_CHARS,
     CleanedAddress,
@@ -26,7 +26,7 @@ from core.registry.why_address import (
     similar_urls,
     unknown_name_station,
 )
-from core.registry.why_trail import NearMiss, Station, Trail, conclude
+from core.registry.why_verdict import NearMiss, Station, Trail, conclude
 from core.settings import Settings
 from core.store import connect
 from core.store.connect import Client

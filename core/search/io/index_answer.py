@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from core.search import ranking
-from core.search.io import replica_terms
-from core.search.io.replica_terms import QueryTerms
+from core.search.io import replica_stemming
+from core.search.io.replica_stemming import QueryTerms
 from core.search.models import Hit, Hits, IndexQuery
 from core.search.ranking import FusedHit, K, Kinds, WordMatches
 
 
 def asked(query: IndexQuery, languages: Sequence[str]) -> tuple[IndexQuery, QueryTerms, float]:
     """Return the question as an index of these languages is asked, its terms, and the weight of words."""
-    terms = replica_terms.query_terms(query.text, languages)
+    terms = replica_stemming.query_terms(query.text, languages)
     if terms.is_phrase_alone:
         query = query.by_words_alone()  # quotes ask for these very words; what only means the same is no match
     return query, terms, ranking.weight_of_words(query.lexical_weight, bool(terms.words), query.has_meaning)
@@ -28,7 +28,7 @@ def answer(
     hits: Callable[[Sequence[FusedHit[K]]], list[Hit]],
 ) -> Hits:
     """Return what words and vectors found, best first; `hits` adds the pages."""
-    is_sentence = replica_terms.is_sentence(query.text)
+    is_sentence = replica_stemming.is_sentence(query.text)
     few = ranking.most_guesses(words, by_vector, kinds, query.clear_similarities, is_sentence)
     found = hits(ranking.fuse(words, by_vector, weight, kinds)[: query.limit])
     if not few:

@@ -18,10 +18,10 @@ import msgspec
 from qdrant_client import models
 
 from core.models import Chunk
-from core.search.io import replica_terms
+from core.search.io import replica_stemming
 from core.search.io.replica_lexical import HEADS_WEIGHT
 from core.search.io.replica_state import InvalidVector
-from core.search.io.replica_terms import QueryTerms
+from core.search.io.replica_stemming import QueryTerms
 from core.search.models import ChunkText, Filters, IndexedPage
 from core.search.protocols import Vector
 
@@ -49,8 +49,8 @@ def page_points(
 ) -> list[models.PointStruct]:
     """Return the points of a page's chunks."""
     language = stemmed_in(page)
-    heads = {head: replica_terms.terms(head, language).split() for head in _heads(page, chunks)}
-    texts = [replica_terms.terms(chunk.text, language).split() for chunk in chunks]
+    heads = {head: replica_stemming.terms(head, language).split() for head in _heads(page, chunks)}
+    texts = [replica_stemming.terms(chunk.text, language).split() for chunk in chunks]
     made = []
     for place, (chunk, text) in enumerate(zip(chunks, texts, strict=True)):
         own = [word for head in _heads(page, [chunk]) for word in heads[head]]
@@ -158,7 +158,7 @@ def has_phrases(payload: Mapping[str, Any], terms: QueryTerms) -> bool:
     """Return whether the words of each quoted phrase stand together in a chunk, its title or its headings."""
     page = page_of(payload)
     texts = (page.title, *payload["headings"], payload["text"])
-    spoken = [f" {replica_terms.terms(text, stemmed_in(page))} " for text in texts]
+    spoken = [f" {replica_stemming.terms(text, stemmed_in(page))} " for text in texts]
     return all(
         any(f" {' '.join(words)} " in text for words in variants for text in spoken) for variants in terms.phrases
     )

@@ -12,7 +12,7 @@ from core.search import ranking
 from core.search.io import index_answer
 from core.search.io import qdrant_points as points
 from core.search.io.replica_lexical import FULL_MATCH, rarity
-from core.search.io.replica_terms import QueryTerms
+from core.search.io.replica_stemming import QueryTerms
 from core.search.models import Filters, Hit, Hits, IndexQuery
 from core.search.ranking import FUSION_DEPTH, FusedHit, Kinds, QuestionWords, WordMatches
 from core.value_class import value_class

@@ -21,9 +21,9 @@ import tantivy
 from tantivy import Document, FieldType, Occur, Query, Searcher
 
 from core.models import Chunk
-from core.search.io import replica_terms
+from core.search.io import replica_stemming
 from core.search.io.replica_state import ReplicaBroken
-from core.search.io.replica_terms import QueryTerms
+from core.search.io.replica_stemming import QueryTerms
 from core.search.models import ChunkText, Filters, IndexedPage
 
 HEAP_BYTES = 64_000_000
@@ -43,7 +43,7 @@ _body_decoder = msgspec.json.Decoder(tuple[str, str, tuple[str, ...], int, tuple
 
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
-    # `whitespace`: terms come ready-made from replica_terms.
+    # `whitespace`: terms come ready-made from replica_stemming.
     builder.add_text_field("words", tokenizer_name="whitespace", index_option="position")
     builder.add_text_field("heads", tokenizer_name="whitespace", index_option="freq")
     builder.add_text_field("page_words", tokenizer_name="whitespace", index_option="freq")
@@ -104,9 +104,9 @@ class LexicalIndex:
         """Add the chunks of a page, numbered from `first`."""
         facets, key = page.facets, _page_key(page.item_id, page.version)
         language = page.detected_language or page.language
-        in_terms = lru_cache(maxsize=1000)(lambda text: replica_terms.terms(text, language))
+        in_terms = lru_cache(maxsize=1000)(lambda text: replica_stemming.terms(text, language))
         heads = [list(map(in_terms, dict.fromkeys((page.title, *chunk.headings)))) for chunk in chunks]
-        texts = [replica_terms.terms(chunk.text, language) for chunk in chunks]
+        texts = [replica_stemming.terms(chunk.text, language) for chunk in chunks]
         for place, chunk in enumerate(chunks):
             document = Document()
             for head in heads[place]:
@@ -288,7 +288,7 @@ def _spellings(page: IndexedPage, chunks: Sequence[Chunk]) -> str:
     """Return the words of a page as they are written, each once."""
     words: set[str] = set()
     for text in (page.title, *(part for chunk in chunks for part in (*chunk.headings, chunk.text))):
-        words.update(replica_terms.spellings(text))
+        words.update(replica_stemming.spellings(text))
     return " ".join(words)
 
 

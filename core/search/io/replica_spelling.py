@@ -14,9 +14,9 @@ from typing import NamedTuple
 from tantivy import Searcher
 
 from core.search import spelling
-from core.search.io import replica_terms, replica_words
-from core.search.io.english_words import commonest, is_english
-from core.search.io.foreign_words import is_foreign
+from core.search.io import replica_stemming, replica_words
+from core.search.io.english_vocabulary import commonest, is_english
+from core.search.io.foreign_vocabulary import is_foreign
 from core.search.io.replica_lexical import LexicalIndex, reading
 from core.search.io.replica_table import ChunkColumns
 from core.search.languages import MAIN_LANGUAGE, language_of_question
@@ -51,7 +51,7 @@ class Texts(NamedTuple):
 
         What is no English word but the stem of some is cut short: `secur`.
         """
-        terms = replica_terms.word_terms(word, languages)
+        terms = replica_stemming.word_terms(word, languages)
         if list(languages) == [MAIN_LANGUAGE] and terms == [(word.lower(),)]:
             terms = [()]
         has_form = not terms or any(self.lexical.has_word(self.searcher, variants) for variants in terms)
@@ -76,7 +76,7 @@ def corrected(texts: Texts, question: str) -> Correction:
     corrected only to one of pages in the language that the small words tell, or in one of those that they allow; where
     they leave a doubt, no word of another language is corrected.
     """
-    if len(question) > replica_terms.MOST_QUERY_CHARS:
+    if len(question) > replica_stemming.MOST_QUERY_CHARS:
         return Correction(question)
     words, told, languages = spelling.plain_words(question), language_of_question(question), texts.languages
     allowed = {told} if told else possible_languages(words, {*languages, MAIN_LANGUAGE})

@@ -6,8 +6,8 @@ from tantivy import Searcher
 
 from core.search import ranking
 from core.search.io.replica_lexical import LexicalIndex, reading
+from core.search.io.replica_stemming import QueryTerms
 from core.search.io.replica_table import ChunkColumns
-from core.search.io.replica_terms import QueryTerms
 from core.search.models import Filters
 from core.search.ranking import QuestionWords, WordMatches
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 from core.errors import SettingsError
 from core.keys import Keys
 from core.models import VectorSpace
-from core.search.io import multilingual_embedder, qdrant_connect, replica_terms
+from core.search.io import multilingual_embedder, qdrant_connect, replica_stemming
 from core.search.io.embed_queue import EmbedQueue
 from core.search.io.embedders import NoEmbedder, open_embedder
 from core.search.io.live_pages import LivePage, LivePageReader
@@ -164,7 +164,7 @@ class Searcher:
         query = replace(query, text=correction.text)
         live, meaning = await self._find_live(query, await self._embed(query), now, should_follow)
         pages = {item_id: page.page for item_id, page in live.pages.items()}
-        shown, stem = live.groups[query.start : query.end], replica_terms.terms
+        shown, stem = live.groups[query.start : query.end], replica_stemming.terms
         results = [build_result(group, pages, live.texts, query.text, stem) for group in shown]
         results = await self._with_details([result for result in results if result.passages], live.pages)
         if query.nest_images:
@@ -181,7 +181,7 @@ class Searcher:
         if query.lexical_weight >= 1.0 or not query.text.strip():
             return _Meaning(by=BY_WORDS)
         language = language_of_question(query.text)
-        if replica_terms.is_phrase_alone(query.text, [language or MAIN_LANGUAGE]):
+        if replica_stemming.is_phrase_alone(query.text, [language or MAIN_LANGUAGE]):
             return _Meaning(by=QUOTED)
         try:
             return await self._understand(query, language or await self._language_of_words(query))

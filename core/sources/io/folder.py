@@ -29,7 +29,7 @@ from core.sources.io.local_files import LocalFiles
 from core.sources.io.source import Source
 from core.sources.source_record import SourceState
 from core.urls.file_paths import file_identity
-from core.urls.patterns import DOCUMENTS, PathPatterns
+from core.urls.path_patterns import DOCUMENTS, PathPatterns
 from core.urls.scope import EXCLUDED, NOT_INCLUDED, Judgement
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from core.models import Ref, RejectedUrl
-from core.urls.patterns import PathPatterns, is_hidden
+from core.urls.path_patterns import PathPatterns, is_hidden
 
 YOUNG_SECONDS = 2.0
 """FAT keeps mtime in steps of 2 s: until then an edit may leave mtime and size as they were."""

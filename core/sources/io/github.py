@@ -26,12 +26,12 @@ from core.sources.domain_schema import GITHUB_URL, GapSeconds, Globs, SourceConf
 from core.sources.github_names import Repository
 from core.sources.github_responses import BranchFilter, GitTree
 from core.sources.io.folder import judge_path
-from core.sources.io.github_client import RAW, SHA, GithubClient
+from core.sources.io.github_access import RAW, SHA, GithubClient
 from core.sources.io.source import UNCHANGED, Source
 from core.sources.source_record import SourceState
 from core.sources.web_config import WebConfig
 from core.urls.normalise import clean_url
-from core.urls.patterns import DOCUMENTS, PathPatterns
+from core.urls.path_patterns import DOCUMENTS, PathPatterns
 from core.urls.scope import EXCLUDED, Judgement
 from core.value_class import value_class
 

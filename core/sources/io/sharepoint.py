@@ -26,8 +26,8 @@ from core.sources.sharepoint import item_urls
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.map_files import read_rows
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
+from core.sources.sharepoint.map_columns import FileRow
 from core.sources.sharepoint.map_csv import MapFileDamaged
-from core.sources.sharepoint.map_rows import FileRow
 from core.sources.sharepoint.source_configs import FileSourceConfig, ListSourceConfig, SitePageSourceConfig
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.step_results import NO_COPY, NOT_DOWNLOADED

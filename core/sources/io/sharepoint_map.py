@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from core.sources.sharepoint.io.map_files import read_rows
 from core.sources.sharepoint.item_urls import server_relative_of
+from core.sources.sharepoint.map_columns import FileRow
 from core.sources.sharepoint.map_csv import MapFileDamaged
-from core.sources.sharepoint.map_rows import FileRow
 from core.sources.sharepoint.stored_source import StoredSource
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from core.sources.sharepoint.io.process_step import process
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.item_urls import item_url
-from core.sources.sharepoint.map_rows import FileRow
+from core.sources.sharepoint.map_columns import FileRow
 from core.sources.sharepoint.remote_items import SharePointUnavailable
 from core.sources.sharepoint.step_results import NOT_DOWNLOADED
 from core.sources.sharepoint.stored_source import StoredSource

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from core.sources.sharepoint.map_rows import FileRow, SharePointRow
+from core.sources.sharepoint.map_columns import FileRow, SharePointRow
 
 
 class ItemChange(StrEnum):

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 
 from core.sources.sharepoint.local_paths import EMBEDDED, FAILED, ORIGINALS, DiskFile, LocalPaths, MapItem, PathRefused
-from core.sources.sharepoint.map_rows import FileRow, SharePointRow
+from core.sources.sharepoint.map_columns import FileRow, SharePointRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.time_stamps import timestamp_of, timestamp_text, utc_text
 

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from core.pages.documents.file_type import CODE_TYPE, MEDIA_TYPES
-from core.sources.sharepoint.map_rows import FileRow
+from core.sources.sharepoint.map_columns import FileRow
 from core.sources.sharepoint.odata import origin_of
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.stored_source import StoredSource

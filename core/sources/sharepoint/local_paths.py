@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
-from core.sources.sharepoint.map_rows import FileRow, SharePointRow
+from core.sources.sharepoint.map_columns import FileRow, SharePointRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.value_class import value_class
 

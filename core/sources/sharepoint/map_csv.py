@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from core.sources.sharepoint.map_rows import MapRow
+from core.sources.sharepoint.map_columns import MapRow
 
 Row = TypeVar("Row", bound=MapRow)
 

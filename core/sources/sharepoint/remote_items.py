@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from core.sources.sharepoint.map_rows import SharePointRow
+from core.sources.sharepoint.map_columns import SharePointRow
 from core.value_class import value_class
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from urllib.parse import quote
 
-from core.sources.sharepoint.map_rows import SharePointRow
+from core.sources.sharepoint.map_columns import SharePointRow
 from core.sources.sharepoint.odata import MOST_TEXT_CHARS, Entity, text_of
 from core.sources.sharepoint.remote_items import ListColumn, RemoteItem, SharePointUnavailable
 from core.sources.sharepoint.time_stamps import timestamp_of, timestamp_text, utc_text

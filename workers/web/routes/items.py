@@ -10,7 +10,7 @@ from core.registry.io.item_details import ItemDetailsReader, SameText, TextSumma
 from core.registry.io.item_list import ItemFilter, ItemList, ListedItem
 from core.registry.io.why_trail_reader import explain_url
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
-from core.registry.why_trail import NearMiss
+from core.registry.why_verdict import NearMiss
 from core.runtime.api_results import ExplainedStation, ExplainedUrl
 from core.sources.io.domain_store import DomainStore
 from workers.web.errors import ApiError

@@ -13,7 +13,7 @@ from core.outputs.vector_store.io.embed_step_context import EmbedStepContext
 from core.outputs.vector_store.io.embed_uploads import EmbedItem, EmbedUploads
 from core.outputs.vector_store.io.local_content import LocalContent, LocalState, content_hash, look_at
 from core.outputs.vector_store.protocol import StoredFile, VectorStoreUnavailable
-from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
+from core.sources.sharepoint.map_columns import FileRow, VectorStoreRow
 
 FILES_AT_ONCE = 100
 _WITH_A_FILE = (EmbedChange.ADDED, EmbedChange.CHANGED, EmbedChange.RENAMED, EmbedChange.UNCHANGED)

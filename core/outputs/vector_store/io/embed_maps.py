@@ -10,8 +10,8 @@ from typing import Self
 from core.sources.sharepoint.io.map_files import MapFileWriter, load
 from core.sources.sharepoint.io.map_row_table import RowTable
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
+from core.sources.sharepoint.map_columns import FileRow, MapRow, SharePointRow, VectorStoreRow
 from core.sources.sharepoint.map_csv import MapFileDamaged, Row
-from core.sources.sharepoint.map_rows import FileRow, MapRow, SharePointRow, VectorStoreRow
 from core.sources.sharepoint.stored_source import StoredSource
 
 log = logging.getLogger("crawler")

@@ -25,7 +25,7 @@ from core.outputs.vector_store.store_findings import row_problem
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.step_context import Step
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
-from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
+from core.sources.sharepoint.map_columns import FileRow, VectorStoreRow
 from core.sources.sharepoint.step_results import EmbedCounts
 from core.sources.sharepoint.stored_source import StoredSource
 

@@ -12,7 +12,7 @@ from core.outputs.vector_store.protocol import StoredFile, VectorStore
 from core.sources.sharepoint.io.step_context import Step
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.local_paths import LocalPaths
-from core.sources.sharepoint.map_rows import VectorStoreRow
+from core.sources.sharepoint.map_columns import VectorStoreRow
 from core.sources.sharepoint.step_results import EmbedCounts
 from core.sources.sharepoint.stored_source import StoredSource
 from core.value_class import value_class

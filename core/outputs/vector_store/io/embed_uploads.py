@@ -19,7 +19,7 @@ from core.outputs.vector_store.io.begun_uploads import BegunUploads
 from core.outputs.vector_store.io.embed_step_context import EmbedStepContext
 from core.outputs.vector_store.io.local_content import LocalContent
 from core.outputs.vector_store.protocol import BegunUpload, FileStatus, StoredFile, UploadRequest, UploadResult
-from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
+from core.sources.sharepoint.map_columns import FileRow, VectorStoreRow
 from core.value_class import value_class
 
 log = logging.getLogger("crawler")

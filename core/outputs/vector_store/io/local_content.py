@@ -10,7 +10,7 @@ from pathlib import Path
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.local_paths import LocalPaths
-from core.sources.sharepoint.map_rows import FileRow
+from core.sources.sharepoint.map_columns import FileRow
 from core.value_class import value_class
 
 

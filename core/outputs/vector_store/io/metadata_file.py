@@ -20,8 +20,8 @@ from core.outputs.vector_store.io.named_files import vector_store_maps
 from core.outputs.vector_store.protocol import VectorStore, VectorStoreUnavailable
 from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, ScratchDatabase, SeenIds, as_key
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
+from core.sources.sharepoint.map_columns import VectorStoreRow
 from core.sources.sharepoint.map_csv import MapFileDamaged, decode
-from core.sources.sharepoint.map_rows import VectorStoreRow
 from core.sources.sharepoint.stored_source import StoredSource
 from core.store import folder_lock, private_files
 

@@ -10,8 +10,8 @@ from typing import Self
 
 from core.sources.sharepoint.io.scratch_database import SeenIds
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
+from core.sources.sharepoint.map_columns import VectorStoreRow
 from core.sources.sharepoint.map_csv import MapFileDamaged, decode
-from core.sources.sharepoint.map_rows import VectorStoreRow
 
 log = logging.getLogger("crawler")
 

@@ -20,7 +20,7 @@ from core.outputs.vector_store.io.store_listing import StoreListing
 from core.outputs.vector_store.protocol import StoredFile, VectorStore
 from core.outputs.vector_store.store_findings import StoreFinding, StoreProblem, file_problem, rebuilt_row, row_problem
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
-from core.sources.sharepoint.map_rows import FileRow, VectorStoreRow
+from core.sources.sharepoint.map_columns import FileRow, VectorStoreRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.stored_source import StoredSource
 from core.value_class import value_class

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from core.sources.sharepoint.io.map_row_table import RowTable
 from core.sources.sharepoint.io.mirror_storage import MirrorStorage
 from core.sources.sharepoint.local_paths import PathRefused
-from core.sources.sharepoint.map_rows import FileRow
+from core.sources.sharepoint.map_columns import FileRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.time_stamps import timestamp_of
 

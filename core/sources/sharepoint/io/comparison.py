@@ -12,8 +12,8 @@ from core.sources.sharepoint.io import map_files
 from core.sources.sharepoint.io.claimed_files import ClaimedFiles
 from core.sources.sharepoint.io.map_row_table import RowTable
 from core.sources.sharepoint.io.remote_listing import RemoteListing
+from core.sources.sharepoint.map_columns import FileRow, SharePointRow
 from core.sources.sharepoint.map_csv import MapFileDamaged
-from core.sources.sharepoint.map_rows import FileRow, SharePointRow
 from core.sources.sharepoint.step_results import DownloadCounts
 from core.sources.sharepoint.time_stamps import utc_text
 

@@ -21,7 +21,7 @@ from core.sources.sharepoint.io.mirror_storage import MirrorStorage
 from core.sources.sharepoint.io.remote_listing import RemoteListing
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
-from core.sources.sharepoint.map_rows import FileRow, MapRow, SharePointRow
+from core.sources.sharepoint.map_columns import FileRow, MapRow, SharePointRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.step_results import DownloadCounts
 from core.sources.sharepoint.stored_source import StoredSource

@@ -26,7 +26,7 @@ from core.sources.sharepoint.io.remote_listing import RemoteListing
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
 from core.sources.sharepoint.io.step_context import Step
 from core.sources.sharepoint.io.storage_paths import CrawlerStorage
-from core.sources.sharepoint.map_rows import FileRow, SharePointRow
+from core.sources.sharepoint.map_columns import FileRow, SharePointRow
 from core.sources.sharepoint.remote_items import SharePointStopped, SharePointUnavailable
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.step_results import DownloadCounts

@@ -18,8 +18,8 @@ import msgspec
 from core.sources.sharepoint.io import map_files
 from core.sources.sharepoint.io.map_row_table import RowTable
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
+from core.sources.sharepoint.map_columns import SharePointRow
 from core.sources.sharepoint.map_csv import MapFileDamaged
-from core.sources.sharepoint.map_rows import SharePointRow
 from core.sources.sharepoint.remote_items import RemoteItem
 from core.sources.sharepoint.stored_source import StoredSource
 from core.store import private_files

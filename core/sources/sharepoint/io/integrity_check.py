@@ -29,7 +29,7 @@ from core.sources.sharepoint.io.disk_table import DiskTable
 from core.sources.sharepoint.io.map_row_table import RowTable
 from core.sources.sharepoint.io.mirror_storage import MirrorStorage
 from core.sources.sharepoint.local_paths import SUBFOLDERS, DiskFile
-from core.sources.sharepoint.map_rows import FileRow, SharePointRow
+from core.sources.sharepoint.map_columns import FileRow, SharePointRow
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.time_stamps import timestamp_of
 

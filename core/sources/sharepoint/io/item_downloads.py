@@ -24,7 +24,7 @@ from core.sources.sharepoint.io.remote_listing import RemoteListing
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
 from core.sources.sharepoint.io.step_context import Step
 from core.sources.sharepoint.local_paths import LocalPaths, PathRefused
-from core.sources.sharepoint.map_rows import FileRow, SharePointRow
+from core.sources.sharepoint.map_columns import FileRow, SharePointRow
 from core.sources.sharepoint.page_html import encode_original
 from core.sources.sharepoint.remote_items import DownloadFailed, RemoteItem, SharePointStopped, SharePointUnavailable
 from core.sources.sharepoint.source_types import SharePointType

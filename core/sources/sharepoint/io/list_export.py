@@ -10,7 +10,7 @@ from core.sources.sharepoint.io.mirror_storage import MirrorStorage
 from core.sources.sharepoint.io.remote_listing import RemoteListing
 from core.sources.sharepoint.list_csv import decode_export, encode_export
 from core.sources.sharepoint.list_markdown import export_cells
-from core.sources.sharepoint.map_rows import FileRow
+from core.sources.sharepoint.map_columns import FileRow
 from core.sources.sharepoint.time_stamps import timestamp_of
 
 

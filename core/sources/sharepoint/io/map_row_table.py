@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Generic
 
 from core.sources.sharepoint.io.scratch_database import PAGE_ROWS, ScratchDatabase, as_key
+from core.sources.sharepoint.map_columns import MapRow
 from core.sources.sharepoint.map_csv import Row
-from core.sources.sharepoint.map_rows import MapRow
 
 _NEXT_PAGE = "SELECT place, id, cells FROM rows WHERE (place, id) > (?, ?) ORDER BY place, id LIMIT ?"
 _ID = "sharepoint_unique_file_id"

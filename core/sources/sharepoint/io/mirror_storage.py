@@ -20,7 +20,7 @@ from typing import Self
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
 from core.sources.sharepoint.io.guarded_folders import NO_FOLDER, GuardedFolders
 from core.sources.sharepoint.local_paths import SUBFOLDERS, DiskFile, LocalPaths
-from core.sources.sharepoint.map_rows import MapRow
+from core.sources.sharepoint.map_columns import MapRow
 from core.store import folder_lock
 from core.store.private_files import FOLDER_MODE
 

@@ -27,8 +27,8 @@ from core.sources.sharepoint.io.storage_paths import CrawlerStorage
 from core.sources.sharepoint.list_csv import ListExportDamaged
 from core.sources.sharepoint.list_markdown import row_markdown
 from core.sources.sharepoint.local_paths import FAILED, PathRefused
+from core.sources.sharepoint.map_columns import FileRow
 from core.sources.sharepoint.map_csv import MapFileDamaged
-from core.sources.sharepoint.map_rows import FileRow
 from core.sources.sharepoint.page_canvas import PageUnreadable
 from core.sources.sharepoint.page_html import clean_page, decode_original, unread_web_parts
 from core.sources.sharepoint.source_types import SharePointType

@@ -15,7 +15,7 @@ from core.sources.sharepoint.io.item_values import ItemValues
 from core.sources.sharepoint.io.map_row_table import RowTable
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
 from core.sources.sharepoint.list_markdown import export_cells, exported_columns, row_markdown
-from core.sources.sharepoint.map_rows import SharePointRow
+from core.sources.sharepoint.map_columns import SharePointRow
 from core.sources.sharepoint.remote_items import ListColumn, RemoteItem, SharePointStopped
 from core.sources.sharepoint.source_types import SharePointType
 from core.sources.sharepoint.stored_source import StoredSource

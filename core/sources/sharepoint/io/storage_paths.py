@@ -6,7 +6,7 @@ from pathlib import Path
 
 from core.settings import Settings
 from core.sources.sharepoint.crawler_config import CRAWLER_HARDCODED_CONFIG as CFG
-from core.sources.sharepoint.map_rows import MapRow
+from core.sources.sharepoint.map_columns import MapRow
 from core.sources.sharepoint.stored_source import StoredSource
 from core.value_class import value_class
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from core.registry.io.article_list import ArticleFilter, ArticleList, ArticleListPage
 from core.search import snippet_cutting
 from core.search.languages import language_of
-from core.search.snippet_marking import read_question
+from core.search.snippet_matching import read_question
 from core.sources.io.domain_store import DomainStore
 from workers.web.dashboard.page_routing import PageTable, list_path
 from workers.web.models import Cursor, Flag, Moment, Name, RequestModel
@@ -115,11 +115,11 @@ async def _found(call: Call, asked: ArticlesPageRequest) -> dict[str, Any]:
 
 def _result(result: SearchResultAnswer, question: str) -> dict[str, Any]:
     """Return a result with its title and passages in parts that are highlighted or not."""
-    from core.search.io import replica_terms  # here: only a search loads tantivy
+    from core.search.io import replica_stemming  # here: only a search loads tantivy
 
     title = (result.title or result.url)[:TITLE_CHARS]
     language = language_of(" ".join(one.snippet for one in result.passages), result.language)
-    asked = read_question(question, language, replica_terms.terms)
+    asked = read_question(question, language, replica_stemming.terms)
     _, ranges = snippet_cutting.snippet(title, asked, TITLE_CHARS)
     return {
         "page": result,

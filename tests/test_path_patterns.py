@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.urls.patterns import DOCUMENTS, PathPatterns, UrlPatterns, is_hidden
+from core.urls.path_patterns import DOCUMENTS, PathPatterns, UrlPatterns, is_hidden
 
 TAKEN = [
     ("a name, at the root", "notes.md", "notes.md", True),

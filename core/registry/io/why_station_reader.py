@@ -20,7 +20,7 @@ from core.registry.why_feed import feed_station
 from core.registry.why_fetch import connection_station, fetch_stations, gate_station, pause_station
 from core.registry.why_listing import ListingFacts, listing_station
 from core.registry.why_scope import scope_station
-from core.registry.why_trail import Station
+from core.registry.why_verdict import Station
 from core.registry.why_visit import VisitFacts, next_check_station, run_station, visit_station
 from core.runs.run import RunKind, domain_scope, scope_of, source_scope
 from core.settings import Settings

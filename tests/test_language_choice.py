@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.pages.language import guess_language, page_language, stated_language
+from core.pages.language_choice import guess_language, page_language, stated_language
 from core.pages.metadata import MetadataElement
 from tests.pages import PARAGRAPH, head, meta
 
