@@ -41,7 +41,7 @@ from core.search.io.searcher import Searcher, open_searcher
 from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect
-from core.store.commit import Leases
+from core.store.leases import Leases
 
 KEYS = Keys()
 LINKS_PER_FEED = 100

@@ -21,7 +21,7 @@ from core.search.io.chunk_store import ChunkStore
 from core.search.io.searcher import open_searcher
 from core.settings import Settings
 from core.store import connect
-from core.store.commit import Command
+from core.store.commands import Command
 from tests.articles import ArticlePage
 from tests.crawled_site import SID
 from tests.search_site import Library, open_library

@@ -9,9 +9,9 @@ import pytest
 
 from core.keys import Keys
 from core.runtime import domain_concurrency, signals
-from core.store import cancellation, commit
-from core.store.commit import Leases
+from core.store import cancellation
 from core.store.connect import Client
+from core.store.leases import Leases
 
 ENDS = 30.0
 """Far more than any of these take; one that hangs fails instead of stopping the suite."""
@@ -141,7 +141,7 @@ async def test_leaving_keep_alive_during_a_renewal_ends(
     any_redis: Client, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The renewal loses the cancellation; the process ends all the same."""
-    monkeypatch.setattr(commit, "RENEW_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr("core.store.leases.RENEW_EVERY_SECONDS", 0.0)
     leases = Leases(any_redis, keys)
     for n in range(3):
         assert await leases.acquire(f"x{n}")
@@ -158,7 +158,7 @@ async def test_processes_with_many_leases_always_end(
     redis: Client, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two hundred leases on the real server, left at any moment of their renewal: none of the runs hangs."""
-    monkeypatch.setattr(commit, "RENEW_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr("core.store.leases.RENEW_EVERY_SECONDS", 0.0)
     leases = Leases(redis, keys)
     for n in range(200):
         assert await leases.acquire(f"x{n}")

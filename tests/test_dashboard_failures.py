@@ -15,8 +15,8 @@ from core.models import Failed, Link
 from core.registry.io.article_store import ArticleStore
 from core.settings import Settings
 from core.store import connect
-from core.store.commit import Leases
 from core.store.connect import Client
+from core.store.leases import Leases
 from tests.api import ApiServer
 from tests.form_client import PAGE, FormClient
 

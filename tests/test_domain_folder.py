@@ -22,8 +22,8 @@ from core.sources.io.domain_setup import AddedDomain, add_domain, remove_domain
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.source_store import SourceStore
 from core.sources.source_record import DomainFileError
-from core.store.commit import Leases
 from core.store.connect import Client
+from core.store.leases import Leases
 
 SITE = {"source_id": "Site", "url": "https://docs.example.org/"}
 LATER_SECONDS = 60

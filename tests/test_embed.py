@@ -24,7 +24,7 @@ from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
 from core.store.clock import ServerClock
-from core.store.commit import Leases
+from core.store.leases import Leases
 from tests.crawled_site import SID, add_site, crawl_context, item, item_id
 from tests.faults.crash import Crash, every_point
 from tests.faults.state import let_leases_end

@@ -20,7 +20,7 @@ from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
-from core.store.commit import Leases
+from core.store.leases import Leases
 from core.urls.normalise import normalise_url
 from tests.crawled_site import SID, add_site, crawl_context, item
 from tests.site import FILLER, Site

@@ -16,7 +16,7 @@ from core.search.io.chunk_store import ChunkStore
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.store import connect
-from core.store.commit import Leases
+from core.store.leases import Leases
 from tests.crawled_site import SID
 from tests.search_site import Library, open_library
 from workers.timer import Timer

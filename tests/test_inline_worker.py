@@ -13,8 +13,8 @@ from core.runtime.job_queues import JobQueues
 from core.search.io.item_embedder import ITEMS_AT_ONCE
 from core.settings import Settings
 from core.store import connect
-from core.store.commit import Leases
 from core.store.embedded import EmbeddedServer
+from core.store.leases import Leases
 from tests.faults.process import Worker, is_dead, until
 from tests.search_site import open_library
 

@@ -17,8 +17,8 @@ from core.registry.io.article_store import ArticleStore
 from core.registry.io.item_queries import ItemQueries, ResolvedName
 from core.registry.io.registrar import Listing, Registrar, item_id_of
 from core.registry.record import Status
-from core.store.commit import Leases
 from core.store.connect import Client
+from core.store.leases import Leases
 from core.urls.normalise import host_of
 
 NOW = 1_800_000_000.0

@@ -7,8 +7,9 @@ import pytest
 from core import ids
 from core.feeds.io.link_store import LinkStore, Ttls
 from core.keys import Keys
-from core.store.commit import Command, Leases
+from core.store.commands import Command
 from core.store.connect import Client
+from core.store.leases import Leases
 
 DAY = 86_400
 NOW = 1_800_000_000.0

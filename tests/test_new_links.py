@@ -12,8 +12,8 @@ from core.feeds.io.new_links import LATE_COMMIT_SECONDS, LinkFinder, NewLinks
 from core.keys import Keys
 from core.settings import Settings
 from core.store import scanning
-from core.store.commit import Leases
 from core.store.connect import Client
+from core.store.leases import Leases
 
 NOW = 1_700_000_000.0
 OLD = [f"https://a.example/{n}" for n in range(5)]

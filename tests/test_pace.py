@@ -17,8 +17,8 @@ from core.registry.io.due import NO_SHARE, DueItems, HostShares
 from core.registry.io.registrar import Listing, Registrar
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode, crawl_source
-from core.store.commit import Leases
 from core.store.connect import Client
+from core.store.leases import Leases
 from core.urls.pace import (
     COMMAND,
     NOTHING,

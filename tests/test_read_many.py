@@ -6,7 +6,7 @@ import pytest
 
 from core.keys import Keys
 from core.store import connect, pipeline
-from core.store.commit import Command
+from core.store.commands import Command
 
 
 async def stored(redis: connect.Client, keys: Keys) -> list[Command]:

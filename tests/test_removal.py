@@ -20,7 +20,7 @@ from core.runtime.context import Context
 from core.settings import Settings
 from core.sources.io.domain_store import StoredDomain
 from core.store import connect
-from core.store.commit import Leases
+from core.store.leases import Leases
 from tests import commands
 from tests.articles import ArticlePage
 from tests.crawled_site import SID

@@ -16,7 +16,7 @@ from core.search.io.searcher import open_searcher
 from core.search.models import IndexedPage
 from core.settings import Settings
 from core.store import connect
-from core.store.commit import Leases
+from core.store.leases import Leases
 from scripts import command_line, doctor
 from tests import commands
 from tests.search_site import Library, open_library

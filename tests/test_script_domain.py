@@ -20,8 +20,8 @@ from core.models import Ref
 from core.registry.io.registrar import Listing, Registrar
 from core.settings import Settings
 from core.sources.io.crawl import CrawlMode
-from core.store.commit import Leases
 from core.store.connect import Client
+from core.store.leases import Leases
 from core.urls.normalise import normalise_url
 from scripts import domain, domain_crawl, domain_report
 from tests import commands

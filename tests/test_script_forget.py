@@ -18,8 +18,8 @@ from core.registry.io.item_store import ItemStore
 from core.registry.io.registrar import Listing, Registrar
 from core.registry.record import Item, Status
 from core.settings import Settings
-from core.store.commit import Leases
 from core.store.connect import Client
+from core.store.leases import Leases
 from core.urls.normalise import normalise_url
 from scripts import domain, domain_crawl, forget
 from tests import commands

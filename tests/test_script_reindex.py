@@ -17,8 +17,8 @@ from core.runtime.job_queues import JobQueues
 from core.runtime.queue_names import QueueName
 from core.settings import Settings
 from core.store import connect
-from core.store.commit import Leases
 from core.store.connect import Client
+from core.store.leases import Leases
 from core.urls.normalise import normalise_url
 from scripts import domain, domain_crawl, reindex
 from tests import commands

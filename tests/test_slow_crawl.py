@@ -18,8 +18,8 @@ from core.sources.io import crawl_progress
 from core.sources.io.crawl import CrawlMode, crawl_source
 from core.sources.io.crawl_progress import waiting_reason
 from core.store import connect
-from core.store.commit import LEASE_SECONDS
 from core.store.connect import Client
+from core.store.leases import LEASE_SECONDS
 from scripts import domain
 from tests import commands
 from tests.crawled_site import SID, add_site, crawl_context, item_id, text

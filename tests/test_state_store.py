@@ -28,8 +28,9 @@ from core.settings import Settings
 from core.sources.io.domain_file import parse_domain
 from core.sources.io.domain_setup import add_domain, remove_domain
 from core.store import connect
-from core.store.commit import Command, Leases
+from core.store.commands import Command
 from core.store.connect import Client
+from core.store.leases import Leases
 from tests import commands
 
 NOW = 1_800_000_000.0

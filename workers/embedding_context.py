@@ -22,7 +22,7 @@ from core.search.protocols import EmbedderUnavailable
 from core.settings import Settings
 from core.store import connect, redis_health
 from core.store.clock import ServerClock
-from core.store.commit import Leases
+from core.store.leases import Leases
 from core.value_class import value_class
 from workers import embed_dispatch
 

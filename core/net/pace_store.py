@@ -16,7 +16,7 @@ from typing import Any
 from core.keys import Keys
 from core.registry import field_parsing
 from core.settings import Settings
-from core.store.commit import Command
+from core.store.commands import Command
 from core.store.connect import Client
 from core.urls.pace import COMMAND, PaceDefaults, PaceOption, Paces, PaceScope, StoredPace, checked_option
 

@@ -24,8 +24,8 @@ from core.keys import Keys
 from core.models import STOPPED, Deferred
 from core.registry import field_parsing
 from core.runtime import interruptible
-from core.store.commit import new_token
 from core.store.grouped_calls import GroupedCalls
+from core.store.leases import new_token
 from core.store.pipeline import read_many
 from core.urls.pace import HostPace
 from core.value_class import value_class

@@ -21,7 +21,7 @@ from core.errors import FailCode, FailDetail
 from core.keys import Keys
 from core.models import Deferred, Failed, Fetched, FetchResult
 from core.registry import field_parsing
-from core.store.commit import Command, Word, flat
+from core.store.commands import Command, Word, flat
 from core.store.grouped_calls import GroupedCalls
 from core.store.pipeline import read_many
 from core.urls.normalise import join_url

@@ -39,7 +39,7 @@ from core.sources.io import read_permission
 from core.sources.io.source_items import SourceItems
 from core.sources.io.source_store import SourceStore
 from core.store import connect, redis_health
-from core.store.commit import Leases
+from core.store.leases import Leases
 from core.value_class import value_class
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from core.keys import Keys
-from core.store.commit import Command
+from core.store.commands import Command
 
 EVENTS_KEPT = 10_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from core.store.commit import Command
+from core.store.commands import Command
 from core.store.connect import Client
 from core.store.packing import packed_json
 

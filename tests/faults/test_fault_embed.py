@@ -17,8 +17,8 @@ from core.search.io.searcher import Searcher, open_searcher
 from core.search.models import Query
 from core.settings import Settings
 from core.store import connect
-from core.store.commit import Leases
 from core.store.embedded import EmbeddedServer
+from core.store.leases import Leases
 from tests.faults import process, state
 from tests.faults.crash import Crash, every_point
 from tests.search_site import Library, open_library

@@ -21,8 +21,8 @@ from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect
 from core.store.clock import ServerClock
-from core.store.commit import Lease
 from core.store.embedded import EmbeddedServer
+from core.store.leases import Lease
 from tests.faults import crash, process, state
 from tests.faults.process import Worker
 from tests.faults.proxy import Proxy

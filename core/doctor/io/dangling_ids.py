@@ -15,7 +15,7 @@ from core.registry.io.removal_commands import Remover
 from core.registry.record import Status
 from core.search.io.chunk_remover import ChunkRemover
 from core.sources.io.source_store import SourceStore
-from core.store.commit import Command
+from core.store.commands import Command
 from core.store.connect import Client
 from core.store.pipeline import read_many
 

@@ -14,8 +14,8 @@ from core.runs.io.run_tally import RunTally
 from core.runs.io.run_worker import RunWorker
 from core.runs.run import CHECK, RunKind, RunStatus
 from core.store.clock import ServerClock
-from core.store.commit import Leases
 from core.store.connect import Client
+from core.store.leases import Leases
 
 REPAIR_COUNTERS = ("checked", "found", "healed", "unhealed")
 """Names that were checked; found = healed + unhealed."""

@@ -20,7 +20,7 @@ from core.search.io.live_pages import LivePageReader
 from core.search.io.vector_space_store import VectorSpaceStore
 from core.search.vector_spaces import NO_SPACES, Spaces, parse_spaces
 from core.store import scanning
-from core.store.commit import Command
+from core.store.commands import Command
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
 

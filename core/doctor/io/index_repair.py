@@ -14,9 +14,10 @@ from core.doctor.io.lua_check_runner import MISPLACED, ORPHAN_CHUNK, LuaChecks
 from core.keys import Keys
 from core.registry.record import Status
 from core.search.io.chunk_remover import ChunkRemover
-from core.store.commit import Command, Commit, CommitResult, Lease, Leases
+from core.store.commands import Command
 from core.store.connect import Client
 from core.store.events import event
+from core.store.leases import Commit, CommitResult, Lease, Leases
 from core.store.quarantine import Quarantine
 
 _RECORD = ("status", "contentHash", "indexedHash")

@@ -13,9 +13,9 @@ from core.keys import Keys
 from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status, iso
 from core.settings import Settings
 from core.store import connect
-from core.store.commit import CRASH_MEMORY_SECONDS, LEASE_SECONDS
 from core.store.connect import Client, texts
 from core.store.key_families import key_families
+from core.store.leases import CRASH_MEMORY_SECONDS, LEASE_SECONDS
 from core.store.packing import packed_json
 from core.store.quarantine import QUARANTINE_SECONDS
 

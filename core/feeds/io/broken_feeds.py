@@ -6,7 +6,7 @@ from typing import cast
 
 from core.feeds.feed_state import FeedState, from_hash
 from core.keys import Keys
-from core.store.commit import Command
+from core.store.commands import Command
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
 from core.value_class import value_class

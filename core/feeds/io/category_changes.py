@@ -28,7 +28,7 @@ from core.registry import field_parsing
 from core.registry.io.item_forgetter import ForgetCounts, ItemForgetter
 from core.registry.io.link_forgetter import AT_ONCE, LinkForgetter
 from core.store import connect, scanning
-from core.store.commit import Command, batched
+from core.store.commands import Command, batched
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from core.keys import Keys
 from core.net import pace_store
-from core.store.commit import Command
+from core.store.commands import Command
 
 
 def removal_commands(keys: Keys, fids: Sequence[str]) -> list[Command]:

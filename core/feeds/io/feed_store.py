@@ -18,8 +18,9 @@ from core.feeds.io.link_store import LinkStore, Ttls
 from core.feeds.poll_decision import PollDecision
 from core.keys import Keys
 from core.registry.io.article_store import ArticleStore
-from core.store.commit import Command, Lease, Leases, batched, flat
+from core.store.commands import Command, batched, flat
 from core.store.connect import Client, texts
+from core.store.leases import Lease, Leases
 from core.store.pipeline import read_many
 from core.store.quarantine import Quarantine
 from core.value_class import value_class

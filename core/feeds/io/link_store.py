@@ -16,8 +16,9 @@ from core.keys import Keys
 from core.models import FeedText
 from core.settings import Settings
 from core.store import scanning
-from core.store.commit import Command, Leases, batched
+from core.store.commands import Command, batched
 from core.store.connect import Client
+from core.store.leases import Leases
 from core.store.pipeline import read_many
 from core.urls.secrets import without_credentials
 from core.value_class import value_class

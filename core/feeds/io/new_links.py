@@ -19,7 +19,7 @@ from core import ids
 from core.keys import Keys
 from core.registry import field_parsing
 from core.store import scanning
-from core.store.commit import Command, flat
+from core.store.commands import Command, flat
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
 from core.value_class import value_class

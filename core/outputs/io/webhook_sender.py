@@ -33,8 +33,8 @@ from core.outputs.webhook_attempts import (
 from core.outputs.webhook_message import Message
 from core.registry.time_formatting import span
 from core.store import cancellation
-from core.store.commit import Lease, Leases
 from core.store.connect import Client
+from core.store.leases import Lease, Leases
 from core.store.packing import packed_json
 from core.urls.secrets import redact
 from core.value_class import value_class

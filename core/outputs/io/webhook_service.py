@@ -19,9 +19,9 @@ from core.outputs.io.webhook_store import MOST_WEBHOOKS, WebhookStore
 from core.settings import Settings
 from core.store import cancellation
 from core.store.clock import ServerClock
-from core.store.commit import Leases
 from core.store.connect import Client
 from core.store.event_stream import EventStream
+from core.store.leases import Leases
 
 log = logging.getLogger("webhooks")
 

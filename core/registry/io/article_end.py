@@ -12,9 +12,10 @@ from core.keys import Keys
 from core.registry.io.item_store import ItemStore, LeasedItem
 from core.registry.io.removal_commands import Remover
 from core.registry.record import ARTICLES_SOURCE, Item, Status, iso
-from core.store.commit import Command, Commit, CommitResult, Leases, flat
+from core.store.commands import Command, flat
 from core.store.connect import Client
 from core.store.events import event
+from core.store.leases import Commit, CommitResult, Leases
 
 ENDED = "The article's TTL ended."
 _NO_VALIDATORS = {"httpEtag": "", "httpLastModified": "", "validatorsUrl": "", "bodyHash": "", "visitedVersion": ""}

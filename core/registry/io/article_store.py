@@ -13,9 +13,10 @@ from core.feeds.io.link_store import Ttls
 from core.keys import Keys
 from core.models import Failed, Link
 from core.registry import field_parsing, item_keys
-from core.store.commit import Command, Leases, Word, flat
+from core.store.commands import Command, Word, flat
 from core.store.connect import Client
 from core.store.events import EVENTS_KEPT, event
+from core.store.leases import Leases
 from core.store.pipeline import read_many
 from core.urls.secrets import redact, without_credentials
 

@@ -24,7 +24,7 @@ from core.runtime.domain_concurrency import GateLanes
 from core.sources.io.open_sources import OpenSources
 from core.store import cancellation
 from core.store.clock import ServerClock
-from core.store.commit import Commit, CommitResult
+from core.store.leases import Commit, CommitResult
 
 T = TypeVar("T")
 

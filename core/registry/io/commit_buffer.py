@@ -24,7 +24,8 @@ from core.runs.io.run_tally import RunTally
 from core.runtime.context import Context
 from core.store import cancellation
 from core.store.clock import ServerClock
-from core.store.commit import Command, Commit, CommitResult
+from core.store.commands import Command
+from core.store.leases import Commit, CommitResult
 from core.value_class import value_class
 
 log = logging.getLogger("refresh")

@@ -25,7 +25,7 @@ from core.registry.io.version_store import VersionStore
 from core.registry.outcomes import Changed, Moved
 from core.registry.record import ARTICLES_SOURCE, Item, Status
 from core.runs.io.state_tally import KbTally
-from core.store.commit import Command, Word, batched, flat
+from core.store.commands import Command, Word, batched, flat
 from core.store.connect import Client
 
 DAY_SECONDS = 86_400

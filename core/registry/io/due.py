@@ -15,8 +15,8 @@ from typing import cast
 from core.keys import Keys
 from core.registry import field_parsing
 from core.registry.record import iso
-from core.store.commit import DONE_MILLISECONDS, LEASE_SECONDS, new_token
 from core.store.connect import Client, texts
+from core.store.leases import DONE_MILLISECONDS, LEASE_SECONDS, new_token
 from core.store.packing import packed_json
 from core.store.pipeline import read_many
 from core.urls.pace import Paces

@@ -14,7 +14,7 @@ from core.keys import Keys
 from core.models import Image
 from core.registry.blank_record import blank_fields, own_fields
 from core.registry.record import Item, Status
-from core.store.commit import Command, flat
+from core.store.commands import Command, flat
 from core.urls.normalise import normalise_url
 
 Records = Mapping[str, dict[str, str]]

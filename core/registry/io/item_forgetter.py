@@ -23,8 +23,9 @@ from core.runs.run import RunStatus, source_scope
 from core.sources.io.domain_store import DomainStore, StoredDomain
 from core.sources.io.source_store import SourceStore
 from core.store import connect, scanning
-from core.store.commit import Command, Leases
+from core.store.commands import Command
 from core.store.connect import Client
+from core.store.leases import Leases
 
 log = logging.getLogger("store")
 

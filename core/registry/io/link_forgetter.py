@@ -14,7 +14,7 @@ from core.registry.io.item_forgetter import ItemForgetter
 from core.registry.io.removal_commands import RemovableItem
 from core.registry.record import ARTICLES_SOURCE
 from core.store import connect, scanning
-from core.store.commit import Command, batched
+from core.store.commands import Command, batched
 from core.store.connect import texts
 from core.store.pipeline import read_many
 

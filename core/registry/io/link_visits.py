@@ -25,7 +25,8 @@ from core.registry.record import ARTICLES_SOURCE, Item
 from core.runs.run import FailedItem
 from core.runtime.context import Context
 from core.store.clock import ServerClock
-from core.store.commit import Command, Commit, CommitResult, Lease
+from core.store.commands import Command
+from core.store.leases import Commit, CommitResult, Lease
 from core.urls.normalise import clean_url, normalise_url
 from core.urls.secrets import has_credentials, without_credentials
 from core.urls.tracking_parameters import tracker_matcher

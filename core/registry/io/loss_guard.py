@@ -19,7 +19,7 @@ from core.sources.io.open_sources import OpenSources
 from core.sources.io.source import Source
 from core.sources.loss_limit import LossLimit
 from core.store.clock import ServerClock
-from core.store.commit import Command
+from core.store.commands import Command
 from core.urls.normalise import host_of
 from core.value_class import value_class
 

@@ -17,8 +17,8 @@ from core.registry.io.item_store import ItemStore
 from core.registry.io.removal_commands import RemovableItem, Remover
 from core.registry.record import ARTICLES_SOURCE, Status
 from core.store import scanning
-from core.store.commit import Leases
 from core.store.connect import Client, texts
+from core.store.leases import Leases
 from core.store.pipeline import read_many
 
 BATCH = 1_000

@@ -16,9 +16,10 @@ from core.keys import Keys
 from core.models import Ref, RejectedUrl
 from core.registry.blank_record import blank_fields, own_fields
 from core.registry.record import URLS_SOURCE, Status, iso
-from core.store.commit import flat, new_token
+from core.store.commands import flat
 from core.store.connect import Client
 from core.store.events import EVENTS_KEPT
+from core.store.leases import new_token
 from core.store.packing import packed_json
 from core.urls import file_paths, secrets
 from core.urls.normalise import normalise_url, public_url

@@ -29,8 +29,8 @@ from core.settings import Settings
 from core.sources.io.domain_store import DomainStore
 from core.sources.io.source_store import SourceStore
 from core.store import connect
-from core.store.commit import Leases, new_token
 from core.store.connect import Client
+from core.store.leases import Leases, new_token
 from core.urls.secrets import redact
 from core.value_class import value_class
 

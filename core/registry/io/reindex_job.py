@@ -17,7 +17,7 @@ from core.runtime.context import Context
 from core.sources.io.open_sources import OpenSources
 from core.store import cancellation
 from core.store.clock import ServerClock
-from core.store.commit import new_token
+from core.store.leases import new_token
 from core.value_class import value_class
 
 log = logging.getLogger("refresh")

@@ -16,8 +16,9 @@ from core.registry.io.item_store import ItemStore
 from core.runs.io.run_store import TTL_SECONDS, RunStore
 from core.runs.run import COUNTERS, Run, RunKind
 from core.store import scanning
-from core.store.commit import Command, Leases, batched
+from core.store.commands import Command, batched
 from core.store.connect import Client
+from core.store.leases import Leases
 
 SPREAD = (0.9, 1.1)
 """Spreads the waits, so that items asked for together do not come back all at once."""

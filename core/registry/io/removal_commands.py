@@ -16,9 +16,10 @@ from core.registry.record import Item, iso, listing_sources
 from core.runs.io.state_tally import KbTally
 from core.search.io.chunk_remover import ChunkRemover
 from core.store import connect
-from core.store.commit import LEASE_SECONDS, Command, Commit, CommitResult, Leases, batched
+from core.store.commands import Command, batched
 from core.store.connect import Client, texts
 from core.store.events import event
+from core.store.leases import LEASE_SECONDS, Commit, CommitResult, Leases
 from core.store.pipeline import read_many
 from core.value_class import value_class
 

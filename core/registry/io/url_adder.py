@@ -31,8 +31,8 @@ from core.settings import Settings
 from core.sources.io.domain_sources import source_taking
 from core.sources.io.source_items import SourceItems
 from core.store import connect
-from core.store.commit import Leases, new_token
 from core.store.connect import Client
+from core.store.leases import Leases, new_token
 from core.urls.secrets import redact
 from core.urls.tracking_parameters import tracker_matcher
 from core.value_class import value_class

@@ -20,7 +20,7 @@ from core.registry.text_versions import (
     write_text,
     write_version,
 )
-from core.store.commit import Command
+from core.store.commands import Command
 from core.store.connect import Client
 from core.store.pipeline import read_many
 from core.value_class import value_class

@@ -35,7 +35,7 @@ from core.sources.io.link_follower import LinkFollower
 from core.sources.io.open_sources import OpenSources
 from core.sources.io.source import Source
 from core.store.clock import ServerClock
-from core.store.commit import Commit
+from core.store.leases import Commit
 from core.urls.normalise import host_of
 
 log = logging.getLogger("refresh")

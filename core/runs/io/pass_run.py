@@ -20,7 +20,7 @@ from core.runs.run import FailedItem, RunKind, RunPhase
 from core.runs.run_request import RunRequest
 from core.store import cancellation
 from core.store.clock import ServerClock
-from core.store.commit import Leases
+from core.store.leases import Leases
 
 
 @contextlib.asynccontextmanager

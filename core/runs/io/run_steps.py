@@ -18,8 +18,8 @@ from core.runs.run_request import RunReply, RunRequest
 from core.settings import Settings
 from core.sources.io.crawl_runs import end_refresh
 from core.store import connect
-from core.store.commit import Leases
 from core.store.connect import Client
+from core.store.leases import Leases
 
 AT_ONCE = 1_000
 

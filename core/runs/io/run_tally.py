@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from core.keys import Keys
 from core.runs.io.run_store import FAILED_KEPT, TTL_SECONDS
 from core.runs.io.state_tally import KbTally
-from core.store.commit import Command, batched
+from core.store.commands import Command, batched
 from core.urls.secrets import redact
 
 TEXT_CHARS = 300

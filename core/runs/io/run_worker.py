@@ -24,7 +24,7 @@ from core.runtime import interruptible, log_capture, process_identity
 from core.runtime.log_capture import LogLines
 from core.store import cancellation
 from core.store.clock import ServerClock
-from core.store.commit import new_token
+from core.store.leases import new_token
 from core.urls.secrets import redact
 
 log = logging.getLogger("refresh")

@@ -19,7 +19,7 @@ from core.runs import state_fields, state_json
 from core.runs.io import state_scripts
 from core.runs.knowledge_base_state import MOST_PENDING, PENDING, KbState
 from core.runs.run import Run, RunKind, RunStatus, domain_scope, status_at
-from core.store.commit import Command
+from core.store.commands import Command
 from core.store.connect import Client, HashFields
 from core.store.packing import packed_json
 

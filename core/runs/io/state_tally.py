@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from core.ids import domain_of_source
 from core.keys import Keys
-from core.store.commit import Command
+from core.store.commands import Command
 
 
 class KbTally:

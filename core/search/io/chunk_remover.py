@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from core.keys import Keys
-from core.store.commit import Command
+from core.store.commands import Command
 from core.store.connect import Client, texts
 from core.store.pipeline import read_many
 

@@ -20,7 +20,7 @@ from core.registry import field_parsing
 from core.registry.record import Item, Status, iso
 from core.search.io.chunk_remover import CACHE_SECONDS, ChunkRefs, ChunkRemover
 from core.search.vector_spaces import SEPARATOR, Spaces, parse_spaces
-from core.store.commit import Command, batched, flat
+from core.store.commands import Command, batched, flat
 from core.store.connect import Client, now
 from core.store.events import event
 from core.store.packing import packed_json

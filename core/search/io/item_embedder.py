@@ -27,8 +27,9 @@ from core.search.languages import all_models, cut, language_of, models_of, space
 from core.search.protocols import Embedder, EmbedderUnavailable
 from core.search.vector_spaces import Spaces
 from core.store.clock import ServerClock
-from core.store.commit import Command, Commit, CommitResult, Lease, Leases
+from core.store.commands import Command
 from core.store.connect import Client
+from core.store.leases import Commit, CommitResult, Lease, Leases
 from core.value_class import value_class
 
 log = logging.getLogger("embed")

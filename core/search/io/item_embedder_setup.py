@@ -14,7 +14,7 @@ from core.search.io.local_embedder import LocalEmbedder
 from core.settings import Settings
 from core.store import connect
 from core.store.clock import ServerClock
-from core.store.commit import Leases
+from core.store.leases import Leases
 
 _kept: dict[tuple[bool, bool], LocalEmbedder] = {}
 """By what the settings and the installed packages say of other languages."""

@@ -11,8 +11,8 @@ from core.runs.io.run_tally import RunTally
 from core.runs.run import RunKind
 from core.search.io.vector_migration import Migration, MigrationEstimate
 from core.store.clock import ServerClock
-from core.store.commit import Leases
 from core.store.connect import Client
+from core.store.leases import Leases
 
 COUNTERS = ("chunks", "embedded", "waiting")
 """chunks that were looked at, those that were embedded, pages that wait to be swapped."""

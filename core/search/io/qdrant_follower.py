@@ -22,8 +22,8 @@ from core.search.io.vector_space_store import VectorSpaceStore
 from core.search.vector_spaces import Spaces
 from core.settings import Settings
 from core.store import connect
-from core.store.commit import Leases
 from core.store.connect import Client
+from core.store.leases import Leases
 
 if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient

@@ -22,7 +22,7 @@ from core.sources.io.crawl_runs import ALL_OF_IT, CrawlMode, open_crawl_run
 from core.sources.io.open_sources import OpenSources
 from core.store import cancellation
 from core.store.clock import ServerClock
-from core.store.commit import Lease
+from core.store.leases import Lease
 
 __all__ = ["CrawlMode", "crawl_source"]
 

@@ -11,7 +11,7 @@ from core.sources.io import source_kinds
 from core.sources.io.domain_store import DomainStore, StoredDomain
 from core.sources.source_record import DomainFileError, SourceRecord
 from core.store import connect
-from core.store.commit import Command
+from core.store.commands import Command
 from core.store.connect import Client
 from core.store.pipeline import read_many
 from core.urls.secrets import redact

@@ -8,7 +8,7 @@ from core.keys import Keys
 from core.registry import field_parsing
 from core.registry.record import Item, Status
 from core.store import scanning
-from core.store.commit import Command
+from core.store.commands import Command
 from core.store.connect import Client, texts
 from core.store.events import event
 from core.store.pipeline import read_many

@@ -8,7 +8,7 @@ from core.keys import Keys
 from core.sources.io.domain_store import DomainStore
 from core.sources.source_record import SourceState
 from core.store import connect
-from core.store.commit import Command
+from core.store.commands import Command
 from core.store.connect import Client, texts
 
 DAY_SECONDS = 86_400.0

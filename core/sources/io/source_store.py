@@ -13,8 +13,9 @@ from core.net import pace_store
 from core.registry import field_parsing
 from core.sources.io.source_losses import SourceLosses
 from core.sources.source_record import DomainFileError, LastmodTrust, SourceRecord, SourceState
-from core.store.commit import DONE_MILLISECONDS, Command, new_token
+from core.store.commands import Command
 from core.store.connect import Client, HashFields, texts
+from core.store.leases import DONE_MILLISECONDS, new_token
 from core.store.pipeline import read_many
 from core.store.quarantine import Quarantine
 from core.urls import secrets

@@ -18,7 +18,7 @@ from core.runtime.context import Context
 from core.sources.io.open_sources import OpenSources
 from core.sources.io.source import Source
 from core.store.clock import ServerClock
-from core.store.commit import Command
+from core.store.commands import Command
 
 log = logging.getLogger("refresh")
 

@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 from core.keys import Keys
-from core.store.commit import Commit, CommitResult, Lease, Leases, batched
+from core.store.commands import batched
 from core.store.connect import Client
+from core.store.leases import Commit, CommitResult, Lease, Leases
 
 KEY = "ingest:lease:x"
 COUNTER = "ingest:crashes:x"

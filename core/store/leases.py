@@ -11,23 +11,19 @@ import asyncio
 import contextlib
 import secrets
 import zlib
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from enum import StrEnum
-from itertools import chain
 from typing import Any, cast
 
 from redis.exceptions import RedisError
 
 from core.keys import Keys
 from core.store import cancellation, commit_scripts
+from core.store.commands import Command, as_words
 from core.store.connect import Client
 from core.store.grouped_calls import GroupedCalls
 from core.store.packing import packed_json
 from core.value_class import value_class
-
-Word = str | int | float
-Command = tuple[Word, ...]
-"""One Redis command as its words; stores return lists of them for a commit."""
 
 LEASE_SECONDS = 60.0
 """After this the work of a dead worker is free again; a living one renews its leases (`Leases.keep_alive`)."""
@@ -41,8 +37,6 @@ DONE_MILLISECONDS = 60_000
 ACQUIRED_PER_GROUP = 50
 COMMITTED_PER_GROUP = 20
 """Articles in one script: about 20 ms of the server's time, in which nobody else is served."""
-WORDS_PER_COMMAND = 2_000
-"""Lua's unpack ends at about 8,000 values."""
 
 
 def new_token() -> str:
@@ -130,7 +124,7 @@ class Leases:
         return (lease, int(taken)), replies
 
     async def _acquire_group(self, group: Sequence[_Acquisition]) -> list[list[Any]]:
-        packed = [[one.lease.keys[0], one.crashes, one.lease.token, _words(one.read)] for one in group]
+        packed = [[one.lease.keys[0], one.crashes, one.lease.token, as_words(one.read)] for one in group]
         limits = (str(LEASE_MILLISECONDS), str(CRASH_MEMORY_SECONDS * 1000))
         first = group[0].lease.keys[0]
         reply = await self._client.eval(commit_scripts.ACQUIRE, 1, first, *limits, packed_json(packed))
@@ -209,7 +203,7 @@ class Leases:
     def _packed(self, commit: Commit) -> list[object]:
         lease = commit.lease
         crashes: Command = ("DEL", *map(self._keys.crashes_of, lease.keys))
-        return [lease.token, list(lease.keys), list(commit.expected), _words([*commit.commands, crashes])]
+        return [lease.token, list(lease.keys), list(commit.expected), as_words([*commit.commands, crashes])]
 
     # ── release ──
 
@@ -297,19 +291,4 @@ def _from_script(command: Command, reply: Any) -> Any:
 
 
 def _without_lease(commands: Iterable[Command]) -> list[object]:
-    return ["", [], [], _words(commands)]
-
-
-def _words(commands: Iterable[Command]) -> list[list[str]]:
-    return [list(map(str, command)) for command in commands]
-
-
-def flat(fields: Mapping[str, Word]) -> list[Word]:
-    """Return `field value field value …`, as HSET wants it."""
-    return [*chain.from_iterable(fields.items())]
-
-
-def batched(head: Sequence[Word], members: Sequence[Word], words_per_member: int = 1) -> list[Command]:
-    """Cut `SADD key a b c …` into commands that the script can unpack."""
-    step = WORDS_PER_COMMAND // words_per_member * words_per_member
-    return [(*head, *members[i : i + step]) for i in range(0, len(members), step)]
+    return ["", [], [], as_words(commands)]
