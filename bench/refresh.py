@@ -106,22 +106,6 @@ async def serve(pages: int) -> None:
 # ── the contestants ──
 
 
-async def bare(asked: list[tuple[str, str]]) -> None:
-    """The same requests, and nothing else."""
-    import aiohttp
-
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=100)) as session:
-
-        async def follow() -> None:
-            while asked:
-                url, etag = asked.pop()
-                async with session.get(url, headers={"If-None-Match": etag}) as answer:
-                    await answer.read()
-                    assert answer.status == 304
-
-        await asyncio.gather(*(follow() for _ in range(100)))
-
-
 class Track:
     """One site and one Redis server."""
 
@@ -171,7 +155,7 @@ class Track:
             asked.append(self.client.hmget(keys.item(item_id), ["fetchUrl", "httpEtag"]))
         listed = self.folder / "asked.json"
         listed.write_text(json.dumps(asked))
-        return self.run("bench.refresh", "--bare", str(listed))
+        return self.run("bench.bare_loop", str(listed))
 
 
 def told(name: str, took: Figures, stats: dict[str, int], pages: int) -> None:
@@ -218,12 +202,9 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=5_000)
     parser.add_argument("--changed", type=float, default=2.0)
     parser.add_argument("--serve", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--bare", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.serve is not None:
         asyncio.run(serve(given.serve))
-    elif given.bare:
-        asyncio.run(bare(json.loads(given.bare.read_text())))
     else:
         with tempfile.TemporaryDirectory() as name, serving("bench.refresh", "--serve", str(given.pages)) as ports:
             server = embedded.start(Path(name) / "redis", embedded.free_port(0))
