@@ -9,7 +9,7 @@ from core.errors import FailCode, FailDetail
 from core.feeds.io import failure_list
 from core.feeds.io.failure_list import FailureFilter, FailureList
 from core.feeds.io.link_store import Ttls
-from core.feeds.io.new_links import LinkFinder
+from core.feeds.io.links_to_fetch import LinkFinder
 from core.keys import Keys
 from core.models import Failed, Link
 from core.registry.io.article_store import ArticleStore

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from core.feeds.io.link_store import LinkStore, Ttls
-from core.feeds.io.new_links import LinkFinder, NewLinks
+from core.feeds.io.links_to_fetch import LinkFinder, NewLinks
 from core.feeds.io.subscriptions import Subscriptions
 from core.keys import Keys
 from core.models import LinkResult

@@ -180,6 +180,14 @@ def to_failure(outcome: Missing | Broken | Excluded | Parked) -> Failed:
             return Failed(FailCode.PARSE, FailDetail.CRASH, outcome.sentence)
 
 
+def by_noindex(answer: Fetched, is_stated: bool) -> Excluded | None:
+    """Return the outcome of a page that asks not to be indexed, in itself (`is_stated`) or by a header; else None."""
+    robots = answer.header("x-robots-tag").lower().replace(",", " ").split()
+    if not is_stated and {"noindex", "none"}.isdisjoint(robots):
+        return None
+    return Excluded("The page asks not to be indexed (noindex).", http_status=answer.status, is_withdrawn=True)
+
+
 def from_document(
     item: Item,
     visit: PageVisit,

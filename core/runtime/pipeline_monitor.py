@@ -17,8 +17,8 @@ from core.registry.io.metric_history_store import HistoryStore
 from core.registry.metric_history import HistoryEntry, RecentHistory
 from core.runs.io.run_list import RunFilter, RunList
 from core.runs.run import Run
-from core.runtime import health
-from core.runtime.health import HealthReport, Needs
+from core.runtime import health_report
+from core.runtime.health_report import HealthReport, Needs
 from core.runtime.history_recorder import history_values
 from core.runtime.store_monitor import MetricValues, StoreMonitor
 from core.sources.io.source_store import SourceNotice, SourceStore
@@ -83,7 +83,7 @@ class PipelineMonitor:
         return PipelineState(
             now=HistoryEntry(now, history_values(metrics)),
             metrics=metrics,
-            health=health.judge(backlog, metrics.queues, metrics.process_beats, needs, now),
+            health=health_report.judge(backlog, metrics.queues, metrics.process_beats, needs, now),
             links=sum(links),
             runs=(await self._runs.open(RunFilter(), now))[:MOST_RUNS] if metrics.open_runs else (),
             newest_broken=await self._broken.newest(MOST_FEEDS) if metrics.broken_feeds else (),

@@ -16,8 +16,8 @@ from core.registry.freshness import Freshness
 from core.registry.io.backlog import Backlog, BacklogReader
 from core.registry.io.freshness_sampler import FreshnessSampler
 from core.registry.record import ARTICLES_SOURCE, Status
-from core.runtime import health
-from core.runtime.health import HealthReport, Needs
+from core.runtime import health_report
+from core.runtime.health_report import HealthReport, Needs
 from core.runtime.process_beats import last_beats
 from core.runtime.queue_monitor import QueueMonitor, QueueState
 from core.settings import Settings
@@ -91,7 +91,7 @@ class StoreMonitor:
             async with asyncio.timeout(HEALTH_SECONDS):
                 return await self._health()
         except (RedisError, OSError) as error:
-            return health.unreachable(redis_health.explain(error, ""))
+            return health_report.unreachable(redis_health.explain(error, ""))
 
     async def _health(self) -> HealthReport:
         await self._client.ping()  # refused by a server that cannot write
@@ -99,7 +99,7 @@ class StoreMonitor:
         counts = [("ZCARD", self._keys.feeds_due), ("ZCARD", self._keys.webhooks)]
         beats, feeds, webhooks = await read_many(self._client, [self._beats, *counts])
         backlog, queues = await self._backlog.read(now), await self._queue_state(now)
-        return health.judge(backlog, queues, last_beats(beats), Needs(feeds > 0, webhooks > 0), now)
+        return health_report.judge(backlog, queues, last_beats(beats), Needs(feeds > 0, webhooks > 0), now)
 
     async def _queue_state(self, now: float) -> QueueState:
         """Return the state of the queues; where their own server does not answer, that of no queues."""

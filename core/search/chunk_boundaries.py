@@ -16,7 +16,7 @@ from enum import IntEnum
 from itertools import accumulate
 from typing import NamedTuple
 
-from core.search.markdown_blocks import BlockKind, MarkdownBlock
+from core.search.markdown_sections import BlockKind, MarkdownBlock
 
 EDGE_SHARE = 0.25
 """How much of a run on either side is no place to cut: a quarter keeps parts useful and the work bounded."""

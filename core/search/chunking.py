@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from core.models import Chunk
 from core.pages.text_cleaning import content_hash, strip_unstorable, truncate
-from core.search import markdown_blocks
+from core.search import markdown_sections
 from core.search.chunk_boundaries import Cutter
 from core.search.readable_address import readable_address
 from core.value_class import value_class
@@ -71,7 +71,7 @@ def chunks(
     cutter = Cutter(count_tokens, most_tokens)
     seen: Counter[tuple[tuple[str, ...], str]] = Counter()
     chunks: list[Chunk] = []
-    for headings, blocks, level in markdown_blocks.read_sections(text):
+    for headings, blocks, level in markdown_sections.read_sections(text):
         for body, kinds in cutter.cut(blocks):
             text_hash = content_hash(body)
             seen[headings, text_hash] += 1

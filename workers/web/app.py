@@ -12,7 +12,7 @@ from aiohttp import web
 from core.runtime import logs
 from core.settings import Settings
 from workers.web import access, routes, security
-from workers.web.dashboard import page_routing
+from workers.web.dashboard import page_table
 from workers.web.dashboard.session import SIGNER
 from workers.web.dashboard.signer import open_signer
 from workers.web.dashboard.views import PAGES
@@ -49,7 +49,7 @@ def build_app(settings: Settings, opener: ServiceOpener, table: Routes = routes.
     app[ROUTES] = table
     app[security.GUARD] = guard
     app[SIGNER] = open_signer(settings)
-    app[ERROR_PAGE] = page_routing.error_page
+    app[ERROR_PAGE] = page_table.error_page
     app.on_response_prepare.append(security.add_headers)
     add_routes(app, table)
     add_routes(app, PAGES)

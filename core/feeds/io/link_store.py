@@ -1,7 +1,7 @@
 """Category link sets, in which each link has a TTL of its own that starts when it was last seen.
 
 The SET is what people read and add to; the ZSET beside it holds the last-seen times. Both change in one step.
-`core/feeds/io/new_links.py` finds those that are to be fetched.
+`core/feeds/io/links_to_fetch.py` finds those that are to be fetched.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import cast
 
 from core import ids
-from core.feeds.io import new_links
+from core.feeds.io import links_to_fetch
 from core.keys import Keys
 from core.models import FeedText
 from core.settings import Settings
@@ -181,6 +181,6 @@ class FailedLinks:
             *batched(("SREM", self._keys.attempted), list(uids)),
             *batched(("ZREM", self._keys.attempted_at), list(uids)),
             *batched(("ZADD", self._keys.retry), due, words_per_member=2),
-            new_links.reset(self._keys),  # these links were seen long ago
+            links_to_fetch.reset(self._keys),  # these links were seen long ago
         ]
         await Leases(self._client, self._keys).run(commands)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from core import ids
-from core.feeds.io import new_links
+from core.feeds.io import links_to_fetch
 from core.keys import Keys
 from core.registry import item_keys
 from core.registry.record import Item, iso, listing_sources
@@ -224,7 +224,7 @@ class Remover:
         commands += batched(("SREM", self._keys.attempted), forgotten)
         commands += batched(("ZREM", self._keys.attempted_at), forgotten)
         if not keep_attempted:
-            commands.append(new_links.reset(self._keys))  # a link that is still in its set is new again
+            commands.append(links_to_fetch.reset(self._keys))  # a link that is still in its set is new again
         return commands
 
     async def _around(self, uids: Sequence[str]) -> tuple[set[str], list[str], list[str]]:

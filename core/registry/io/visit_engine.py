@@ -41,7 +41,6 @@ from core.urls.normalise import host_of
 log = logging.getLogger("refresh")
 
 OFFLINE = Deferred(60.0, "our own network looked down")
-NOINDEX = "The page asks not to be indexed (noindex)."
 
 
 class VisitEngine:
@@ -235,11 +234,9 @@ class VisitEngine:
         # A page that keeps its text because there is none now (a paywall, an error) keeps its links as well.
         is_kept = isinstance(document, Failed) and has_known_text
         commands = [] if is_kept else await self._link_follower.follow(item, parsed.links, source)
-        # The header form of `<meta name="robots" content="noindex">`.
-        robots = answer.header("x-robots-tag").lower().replace(",", " ").split()
-        is_noindex = parsed.is_noindex or not {"noindex", "none"}.isdisjoint(robots)
-        if is_noindex and not leased.is_article:
-            return VisitReport(leased, Excluded(NOINDEX, http_status=answer.status, is_withdrawn=True), commands)
+        withdrawn = outcomes.by_noindex(answer, parsed.is_noindex)
+        if withdrawn and not leased.is_article:
+            return VisitReport(leased, withdrawn, commands)
         visit = outcomes.page_visit(item, answer, document, parsed.body_hash, item.source, parsed.body_bytes)
         outcome = await self._outcome(leased, visit, parsed)
         report = VisitReport(leased, outcome, commands)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core.runtime.health import HealthStatus
+from core.runtime.health_report import HealthStatus
 from core.runtime.pipeline_monitor import PipelineState
 from core.urls.secrets import redact
 from core.value_class import value_class

@@ -6,8 +6,8 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from core.errors import StoreUnreachable
-from core.runtime import health, metrics
-from core.runtime.health import HealthReport, HealthStatus
+from core.runtime import health_report, metrics
+from core.runtime.health_report import HealthReport, HealthStatus
 from workers.web.models import NoParameters, shown
 from workers.web.routing import JSON, Call, RouteTable, encoded
 
@@ -26,7 +26,7 @@ async def show_health(call: Call, _: NoParameters) -> web.Response:
     try:
         report = await call.services.monitor.health()
     except StoreUnreachable:  # not opened yet; its sentence names the server
-        report = health.unreachable("Redis does not answer.")
+        report = health_report.unreachable("Redis does not answer.")
     status = 503 if report.status is HealthStatus.DOWN else 200
     return web.Response(status=status, body=encoded(report), content_type=JSON)
 

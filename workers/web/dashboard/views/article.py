@@ -19,7 +19,7 @@ from core.registry import field_parsing
 from core.search.io.stored_texts import StoredText, StoredTextReader
 from workers.web.dashboard.formats import host, safe_url
 from workers.web.dashboard.markdown_html import cut_text, render_markdown
-from workers.web.dashboard.page_routing import Done, PageTable
+from workers.web.dashboard.page_table import Done, PageTable
 from workers.web.errors import ApiError
 from workers.web.models import Flag, Name
 from workers.web.routes import documents, items, maintenance, versions

@@ -11,7 +11,7 @@ from core.search import snippet_cutting
 from core.search.languages import language_of
 from core.search.snippet_matching import read_question
 from core.sources.io.domain_store import DomainStore
-from workers.web.dashboard.page_routing import PageTable, list_path
+from workers.web.dashboard.page_table import PageTable, list_path
 from workers.web.models import Cursor, Flag, Moment, Name, RequestModel
 from workers.web.routes import search
 from workers.web.routes.search import SearchRequest, SearchResultAnswer

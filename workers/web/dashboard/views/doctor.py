@@ -9,7 +9,7 @@ from core.doctor.invariants import Problem
 from core.runs.run import RunKind
 from core.store import redis_health
 from core.store.quarantine import quarantined_keys
-from workers.web.dashboard.page_routing import Done, PageTable
+from workers.web.dashboard.page_table import Done, PageTable
 from workers.web.models import Flag, NoParameters, RequestModel
 from workers.web.routes import jobs, maintenance
 from workers.web.routes.jobs import JobsRequest

@@ -17,7 +17,7 @@ from core.sources.io.item_counts import ItemCounts
 from core.sources.io.source_losses import IF_RIGHT
 from core.urls.secrets import redact
 from workers.web.crawler_models import CrawlerRequest
-from workers.web.dashboard.page_routing import Done, PageTable
+from workers.web.dashboard.page_table import Done, PageTable
 from workers.web.dashboard.views.domains import domain_state, is_paused
 from workers.web.errors import ApiError, as_conflict
 from workers.web.job_models import DomainJobs

@@ -16,7 +16,7 @@ from core.sources.io.domain_overview import DomainOverview, SourceOverview, read
 from core.sources.io.domain_store import DomainStore
 from core.store import connect
 from workers.web.dashboard import rendering
-from workers.web.dashboard.page_routing import Done, PageTable, failure_notice, offset_paths
+from workers.web.dashboard.page_table import Done, PageTable, failure_notice, offset_paths
 from workers.web.errors import ApiError
 from workers.web.models import Flag, NoParameters, Offset, RequestModel
 from workers.web.routes.domains import (

@@ -9,7 +9,7 @@ from core.sources.io.domain_overview import SourceOverview
 from core.sources.io.item_counts import ItemCounts
 from core.urls.secrets import redact
 from workers.web.crawler_models import CrawlerRequest, SourcePreview
-from workers.web.dashboard.page_routing import PageTable, expected_problem
+from workers.web.dashboard.page_table import PageTable, expected_problem
 from workers.web.dashboard.views.domain import CrawlForm, held
 from workers.web.errors import as_conflict
 from workers.web.models import Flag

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from core.urls.secrets import redact
-from workers.web.dashboard.page_routing import Done, PageTable, list_path, offset_paths
+from workers.web.dashboard.page_table import Done, PageTable, list_path, offset_paths
 from workers.web.routes.failures import FailuresRequest, RetryFailuresRequest, list_failures, retry_failures
 from workers.web.routing import Call
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from core.feeds.daily_counts import DAYS_KEPT
 from workers.web.dashboard.feed_texts import BADGES, days_of, poll_sentence
 from workers.web.dashboard.formats import host
-from workers.web.dashboard.page_routing import Done, PageTable
+from workers.web.dashboard.page_table import Done, PageTable
 from workers.web.models import RequestModel
 from workers.web.routes import categories, feed_preview, feeds
 from workers.web.routes.categories import DropCategoryRequest, OpmlRequest, PollCategoryRequest, RenameCategoryRequest

@@ -11,7 +11,7 @@ from core.feeds.io.feed_adder import NoFeedThere
 from core.feeds.io.feed_preview import FeedPreview, preview_feed
 from core.urls.secrets import redact
 from workers.web.dashboard import rendering
-from workers.web.dashboard.page_routing import ACTION_SECONDS, Done, PageTable, expected_problem
+from workers.web.dashboard.page_table import ACTION_SECONDS, Done, PageTable, expected_problem
 from workers.web.models import Name, NoParameters, RequestModel
 from workers.web.routes import feeds
 from workers.web.routes.feeds import AddFeedRequest

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from workers.web.dashboard.feed_texts import BADGES, days_of
-from workers.web.dashboard.page_routing import PageTable, list_path
+from workers.web.dashboard.page_table import PageTable, list_path
 from workers.web.feed_token import feed_query
 from workers.web.models import Name, RequestModel
 from workers.web.routes import feeds

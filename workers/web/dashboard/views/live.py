@@ -6,7 +6,7 @@ import asyncio
 
 from aiohttp import web
 
-from workers.web.dashboard.page_routing import PageTable
+from workers.web.dashboard.page_table import PageTable
 from workers.web.events import EventFeed
 from workers.web.models import NoParameters
 from workers.web.routing import EVENT_STREAM, Call

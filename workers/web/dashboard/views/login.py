@@ -10,7 +10,7 @@ from pydantic import Field
 
 from workers.web.dashboard import session
 from workers.web.dashboard.forms import own_path
-from workers.web.dashboard.page_routing import PageTable, see_other
+from workers.web.dashboard.page_table import PageTable, see_other
 from workers.web.dashboard.session import Notice
 from workers.web.models import NoParameters, RequestModel
 from workers.web.routing import Call

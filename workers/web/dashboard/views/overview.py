@@ -13,7 +13,7 @@ from core.search.io.embed_queue import EmbedQueue
 from workers.web.dashboard import charts
 from workers.web.dashboard.attention import attention_of
 from workers.web.dashboard.flow import flow_of
-from workers.web.dashboard.page_routing import Done, PageTable
+from workers.web.dashboard.page_table import Done, PageTable
 from workers.web.models import NoParameters
 from workers.web.routing import Call
 

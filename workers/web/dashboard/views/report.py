@@ -12,7 +12,7 @@ from pydantic import Field
 from core.errors import NotFound
 from core.outputs.vector_store.crawl_report import TYPE, ReportName
 from core.runs.run import COUNTERS
-from workers.web.dashboard.page_routing import PageTable
+from workers.web.dashboard.page_table import PageTable
 from workers.web.models import DomainId, RequestModel
 from workers.web.routes import reports
 from workers.web.routes.reports import Name, NamedDownloadRequest

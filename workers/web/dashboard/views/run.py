@@ -10,7 +10,7 @@ from core.runs.run import COUNTERS, RunKind, RunStatus
 from core.runtime.api_results import RunState
 from core.sources.io.source_losses import IF_RIGHT
 from core.urls.secrets import redact
-from workers.web.dashboard.page_routing import Done, PageTable
+from workers.web.dashboard.page_table import Done, PageTable
 from workers.web.routes.jobs import FailedRequest, JobRequest, cancel_job, pause_job, resume_job, retry_job
 from workers.web.routing import Call
 

@@ -9,7 +9,7 @@ from typing import Any
 from core.runs.io.run_list import RunFilter, RunList
 from core.runs.run import Run, RunKind, RunStatus
 from core.sources.io.domain_store import DomainStore
-from workers.web.dashboard.page_routing import Done, PageTable, offset_paths
+from workers.web.dashboard.page_table import Done, PageTable, offset_paths
 from workers.web.routes.jobs import JobsRequest, KindRequest, pause_kind, resume_kind
 from workers.web.routing import Call
 

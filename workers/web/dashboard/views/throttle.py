@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from workers.web.dashboard.page_routing import Done, PageTable
+from workers.web.dashboard.page_table import Done, PageTable
 from workers.web.models import NoParameters, RequestModel
 from workers.web.routes import pace, throttle
 from workers.web.routes.pace import SetHostRequest

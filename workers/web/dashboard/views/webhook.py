@@ -6,7 +6,7 @@ from typing import Any
 
 from core.outputs.webhook_attempts import MOST_ATTEMPTS
 from workers.web.dashboard import webhook_texts
-from workers.web.dashboard.page_routing import Done, PageTable
+from workers.web.dashboard.page_table import Done, PageTable
 from workers.web.dashboard.webhook_texts import receiver_of
 from workers.web.errors import ApiError
 from workers.web.routes import webhook_delivery, webhooks

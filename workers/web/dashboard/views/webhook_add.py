@@ -12,7 +12,7 @@ from core.outputs.event_types import EVENT_TYPES
 from core.outputs.webhook_filter import MOST_NAMES
 from core.sources.io.domain_store import DomainStore
 from workers.web.dashboard import rendering
-from workers.web.dashboard.page_routing import ACTION_SECONDS, PageTable, expected_problem, failure_notice
+from workers.web.dashboard.page_table import ACTION_SECONDS, PageTable, expected_problem, failure_notice
 from workers.web.dashboard.webhook_texts import receiver_of
 from workers.web.models import Name, NoParameters, names
 from workers.web.routes import webhooks

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from core.outputs.io.webhook_totals import read_totals
 from workers.web.dashboard import webhook_texts
-from workers.web.dashboard.page_routing import PageTable, list_path
+from workers.web.dashboard.page_table import PageTable, list_path
 from workers.web.models import RequestModel
 from workers.web.routes import webhooks
 from workers.web.routes.webhooks import WebhooksRequest

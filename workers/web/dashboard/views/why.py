@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from workers.web.dashboard.page_routing import Done, PageTable
+from workers.web.dashboard.page_table import Done, PageTable
 from workers.web.models import RequestModel
 from workers.web.routes import documents, items
 from workers.web.routes.documents import ReindexItemRequest

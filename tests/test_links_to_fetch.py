@@ -8,7 +8,7 @@ import pytest
 
 from core import ids
 from core.feeds.io.link_store import FailedLinks, LinkStore, Ttls
-from core.feeds.io.new_links import LATE_COMMIT_SECONDS, LinkFinder, NewLinks
+from core.feeds.io.links_to_fetch import LATE_COMMIT_SECONDS, LinkFinder, NewLinks
 from core.keys import Keys
 from core.settings import Settings
 from core.store import scanning
