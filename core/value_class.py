@@ -35,7 +35,7 @@ def value_class(cls: type[T]) -> type[T]:
 def _initialiser(made: Any) -> Any:
     """Return an `__init__` that sets the fields, in their order and with their defaults."""
     known = fields(made)
-    if hasattr(made, "__post_init__") or any(one.kw_only for one in known):
+    if hasattr(made, "__post_init__") or any(one.kw_only or not one.init for one in known):
         raise TypeError(f"{made.__qualname__} wants more of __init__ than a value class has; make it a dataclass")
     factories = {f"make{place}": one.default_factory for place, one in enumerate(known)}
     code = _code(tuple(factory is not MISSING for factory in factories.values()))

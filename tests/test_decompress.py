@@ -109,6 +109,16 @@ def test_what_is_not_packed_as_it_says(coding: str, body: bytes) -> None:
         fed(coding, body, 1 << 20)
 
 
+@pytest.mark.parametrize("step", [1, 3, 1 << 20])
+def test_gzip_with_flags_of_no_meaning_is_damaged(step: int) -> None:
+    """In whatever portions its header arrives."""
+    body = bytearray(PACKED["gzip"][1])
+    body[3] = 0x20
+
+    with pytest.raises(CutShort):
+        fed("gzip", bytes(body), step)
+
+
 def test_damage_in_the_middle_is_like_a_cut() -> None:
     """A body that began well, and whose rest is something else: another try may bring all of it."""
     packed = gzip.compress(PLAIN)

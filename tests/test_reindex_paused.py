@@ -12,6 +12,7 @@ from core import api as python_api
 from core.registry.io.reindex import Reindexer, ReindexRequest, ReindexResult
 from core.registry.io.reindex_job import ReindexJob, start_reindex
 from core.registry.io.url_adder import UrlAdder
+from core.registry.record import Status
 from core.runs.io import run_worker
 from core.runs.io.run_control import RunControl
 from core.runs.io.run_list import RunFilter, RunList
@@ -162,3 +163,12 @@ async def test_run_is_listed_with_its_domain(paused: Context, site: Site) -> Non
     assert domains == ["docs", "docs", "docs", "", ""]
     assert [run.id for run in of_docs] == [results[0].run_id]
     assert len(await runs_of(paused, RunKind.REINDEX)) == 2
+
+
+async def test_a_damaged_status_does_not_keep_a_page_from_being_added(paused: Context, site: Site) -> None:
+    """What a person wrote into the record is read as everywhere: an unknown status is Pending."""
+    adder = UrlAdder(paused.settings, paused.client, paused.keys)
+    known = await adder.add(site.url("/alone"))
+    await paused.client.hset(paused.keys.item(known.id), "status", "Foo")
+
+    assert (await adder.add(site.url("/alone"))).status is Status.PENDING

@@ -31,6 +31,14 @@ def test_gzip_in_parts_and_with_other_data_behind() -> None:
     assert unpack(gzip.compress(TEXT) + gzip.compress(b"more") + b"\0\0\0", "gzip", LIMIT) == TEXT + b"more"
 
 
+def test_gzip_with_flags_of_no_meaning() -> None:
+    """A header that says what no version of gzip knows is damaged."""
+    body = bytearray(PACKED["gzip"])
+    body[3] = 0x20
+
+    assert unpack(bytes(body), "gzip", LIMIT) == TRUNCATED
+
+
 @pytest.mark.parametrize("packing", PACKED)
 def test_bomb(packing: str) -> None:
     """A small body that is large when plain is refused, whatever packs it."""

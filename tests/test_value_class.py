@@ -87,6 +87,15 @@ def test_order_of_defaults() -> None:
             second: int  # type: ignore[misc]
 
 
+def test_what_it_does_not_support_is_refused() -> None:
+    """A field that is no argument would silently become one."""
+    with pytest.raises(TypeError, match="make it a dataclass"):
+
+        @value_class
+        class Wrong:
+            first: int = field(init=False, default=3)
+
+
 def test_slots() -> None:
     """There is no place for a field that was not declared."""
     with pytest.raises(AttributeError):

@@ -163,7 +163,6 @@ class ParsePool:
     # ── children ──
 
     async def _take(self, task: str) -> ParseChildHandle:
-        self._refuse_if_closed()
         self._dying = [child for child in self._dying if child.is_alive()]
         while self._idle:
             child = self._idle.pop()
@@ -176,6 +175,7 @@ class ParsePool:
     async def _start(self, task: str) -> ParseChildHandle:
         """Start a child. One that is killed while it starts says nothing about us: another follows a little later."""
         for attempt in range(1, MOST_STARTS + 1):
+            self._refuse_if_closed()
             if self._server is None or not self._server.is_alive():
                 self._server = ForkServerHandle(self._options)
             child = ParseChildHandle(self._server, task)
@@ -197,7 +197,6 @@ class ParsePool:
                 raise
             # Whoever kills (a system short of memory, a person) may need a moment; longer each time.
             await asyncio.sleep(START_PAUSE_SECONDS * attempt)
-            self._refuse_if_closed()
         raise AssertionError("the last try returns or raises")
 
     def _release(self, child: ParseChildHandle, is_retiring: bool) -> None:

@@ -18,7 +18,8 @@ MAX_MEMBERS = 1_000
 """Of one gzip body. Block-wise compressors make one per 64 kB; millions of empty ones are an attack."""
 GZIP_MAGIC = b"\x1f\x8b"
 _MEMBER = b"\x1f\x8b\x08"
-_KNOWN_FLAGS = b"\x1f"
+KNOWN_GZIP_FLAGS = b"\x1f"
+"""A fourth byte above has flags of no meaning, which isal passes over."""
 _GZIP, _ZLIB, _RAW = 31, 15, -15
 _DAMAGED = "The compressed body is damaged."
 _MISLABELLED = "The body is not compressed in the way that its header says."
@@ -83,8 +84,8 @@ class _Gzip:
 
     def _begins(self, data: bytes) -> bool:
         """Return whether a member begins here. Data that is too short to tell is kept for the next call."""
-        if data.startswith(_MEMBER):
-            if data[3:4] > _KNOWN_FLAGS:  # which isal passes over
+        if data.startswith(_MEMBER) and len(data) > len(_MEMBER):
+            if data[3:4] > KNOWN_GZIP_FLAGS:
                 raise CutShort(_DAMAGED)
             return True
         if _MEMBER.startswith(data):

@@ -6,7 +6,7 @@ from isal import isal_zlib
 
 from core.errors import CutShort, Damaged, FailCode, FailDetail
 from core.models import Failed
-from core.pages.documents.decompress import decompressor_for
+from core.pages.documents.decompress import KNOWN_GZIP_FLAGS, decompressor_for
 
 TOO_LARGE = Failed(FailCode.HTTP, FailDetail.TOO_LARGE, "The answer is too large.")
 TRUNCATED = Failed(FailCode.HTTP, FailDetail.TRUNCATED, "The compressed answer broke off before its end.")
@@ -40,6 +40,8 @@ def _gunzip_at_once(body: bytes, max_bytes: int) -> bytes | None:
 
     None for all else: several members, a broken or false one, too much content.
     """
+    if body[3:4] > KNOWN_GZIP_FLAGS:
+        return None
     stream = isal_zlib.decompressobj(_GZIP)
     try:
         plain = stream.decompress(body, max_bytes)

@@ -252,7 +252,9 @@ class LinkVisits:
     async def _alias(self, link: Link, lease: Lease, target: str) -> None:
         await self._context.articles.enter_categories(target, link.categories)
         commands = self._context.articles.alias(link, target, self._clock.now())
-        is_there = (self._context.keys.article(target), "uid", target)  # no lease of ours keeps it from being removed
+        # No lease of ours keeps it from being removed. A removal that has read its aliases already, and is written
+        # after this, leaves an alias of nothing: the doctor's sample finds it, and the link is fetched again.
+        is_there = (self._context.keys.article(target), "uid", target)
         if await self._commit(link, lease, commands, LinkResult.ALIAS, is_there):
             self.on_stored(link.uid)
             log.info("🔗 Same article → %s", target)

@@ -24,7 +24,7 @@ from core.registry.io.due import DueItems
 from core.registry.io.item_queries import ItemQueries, ResolvedName
 from core.registry.io.paused_items import PausedItems
 from core.registry.io.registrar import Listing, Registrar, item_id_of, ref_of
-from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
+from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status, parse_status
 from core.runs.io.run_store import RunStore
 from core.runtime.job_queues import JobQueues
 from core.settings import Settings
@@ -127,7 +127,7 @@ class UrlAdder:
             await DueItems(self._client, self._keys).make_due([item_id], now, force=force)
         is_queued = await self._send("workers.jobs.reindex", [item_id], now, id_words=("add", item_id))
         how = "read again, whatever its validators say," if force else "checked" if is_known else "fetched"
-        status = Status(known.status) if known is not None and is_known else Status.PENDING
+        status = parse_status(known.status) if known is not None and is_known else Status.PENDING
         paused = PausedItems(self._queries, await RunStore(self._client, self._keys).blocked())
         await paused.visitable([item_id])
         step = f"It is {how} by the next free worker." if is_queued else f"The timer has it {how} in its next pass."
@@ -160,7 +160,7 @@ class UrlAdder:
             is_queued = await self._send("workers.jobs.reindex", *arguments, id_words=("add", known.item_id))
             step = "It is in the category now, and is checked by the next free worker."
             return AddedUrl(
-                known.item_id, uid, ref.address, ARTICLES_SOURCE, Status(known.status), True, is_queued, step
+                known.item_id, uid, ref.address, ARTICLES_SOURCE, parse_status(known.status), True, is_queued, step
             )
         is_queued = await self._send("workers.jobs.fetch_links", id_words=("links", uid))
         who = "the next free worker" if is_queued else "the ingestor's next cycle"
