@@ -49,10 +49,7 @@ async def check_as_run(
     clock = await ServerClock.ask(client)
     async with contextlib.AsyncExitStack() as stack:
         opened = open_pass(
-            *(RunStore(client, keys), clock, RunKind.DOCTOR),
-            mode=CHECK,
-            counters=CHECK_COUNTERS,
-            started_by="script",
+            RunStore(client, keys), clock, RunKind.DOCTOR, mode=CHECK, counters=CHECK_COUNTERS, started_by="script"
         )
         try:
             worker = await stack.enter_async_context(opened)

@@ -47,8 +47,10 @@ class BrokenFeeds:
         hashes = await read_many(self._client, [("HGETALL", self._keys.feed(fid)) for fid in since])
         return [
             BrokenFeed(
-                *(fid, since[fid], from_hash(stored.get("url", ""), stored)),
-                tuple(filter(None, stored.get("categories", "").split(","))),
+                fid=fid,
+                since_ts=since[fid],
+                state=from_hash(stored.get("url", ""), stored),
+                categories=tuple(filter(None, stored.get("categories", "").split(","))),
             )
             for fid, stored in zip(since, hashes, strict=True)
             if stored

@@ -68,7 +68,10 @@ async def crawl_source(
                     run = await context.runs.require(run_id, clock.now())
                 else:
                     run = await open_crawl_run(
-                        *(context.runs, RunKind.CRAWL, mode, requested_ts),
+                        context.runs,
+                        RunKind.CRAWL,
+                        mode,
+                        requested_ts,
                         domain=source.state.record.domain,
                         source=sid,
                         parent=parent,
