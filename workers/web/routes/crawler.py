@@ -127,9 +127,15 @@ def _answer(action: str, asked: CrawlerRequest, message: str, **more: object) ->
     return CrawlerAnswer.model_validate({**fields, "message": message, **more})
 
 
+def _add_routes() -> None:
+    for work in (crawl, download_data, process_data, embed_data, cleanup_metadata):
+        _add_route(work)
+
+
 def _add_route(work: Work) -> None:
     @ROUTES.add(
-        *("POST", f"/v2/crawler/{work.__name__}"),
+        "POST",
+        f"/v2/crawler/{work.__name__}",
         summary=work.__doc__,
         other_types=(EVENT_STREAM, HTML),
         is_destructive=True,
@@ -139,5 +145,4 @@ def _add_route(work: Work) -> None:
         return await _answered(call, asked, work)
 
 
-for work in (crawl, download_data, process_data, embed_data, cleanup_metadata):
-    _add_route(work)
+_add_routes()

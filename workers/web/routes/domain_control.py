@@ -16,9 +16,15 @@ from workers.web.models import SourceName, shown
 from workers.web.routes.domains import DomainRequest, take_up_domain
 from workers.web.routing import Call, RouteTable
 
-for kind in (KbState, *SECTIONS.values()):
-    shown(kind, kind.__name__)
 ROUTES = RouteTable("domains")
+
+
+def _show_state_classes() -> None:
+    for kind in (KbState, *SECTIONS.values()):
+        shown(kind, kind.__name__)
+
+
+_show_state_classes()
 
 
 @ROUTES.add("GET", "/v2/domains/{id}/state")

@@ -52,14 +52,18 @@ def _sums(counts: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
+def _add_actions() -> None:
+    for verb, change in {"pause": pause_job, "resume": resume_job, "cancel": cancel_job}.items():
+        _add_action(verb, change)
+
+
 def _add_action(verb: str, change: Callable[[Call, JobRequest], Awaitable[RunState]]) -> None:
     @ROUTES.action(f"/runs/{{id}}/{verb}")
     async def control(call: Call, asked: JobRequest) -> Done:
         return Done(_sentence(await change(call, asked)))
 
 
-for verb, change in {"pause": pause_job, "resume": resume_job, "cancel": cancel_job}.items():
-    _add_action(verb, change)
+_add_actions()
 
 
 @ROUTES.action("/runs/{id}/retry")
