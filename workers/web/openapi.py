@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Literal
 
@@ -57,16 +57,11 @@ class _Schemas:
         asked = [(kind, mode, adapter(kind)) for kind, mode in modes]
         self._refs, found = TypeAdapter.json_schemas(asked, ref_template=REF)
         self._defs: Schema = found["$defs"]
-        for name, schema in list(self._defs.items()):
-            if schema.get("title", name) != name:  # a value of core that clients know by another name (`shown`)
-                self._rename(name, schema["title"])
+        # Values of core that clients know by another name (`shown`).
+        titles = {name: schema.get("title", name) for name, schema in self._defs.items()}
+        self._defs = {titles[name]: _renamed(schema, titles) for name, schema in self._defs.items()}
+        self._refs = {key: _renamed(ref, titles) for key, ref in self._refs.items()}
         self._inlined: set[str] = set()
-
-    def _rename(self, name: str, title: str) -> None:
-        self._defs[title] = self._defs.pop(name)
-        old, new = (json.dumps(REF.format(model=one)) for one in (name, title))
-        self._defs = json.loads(json.dumps(self._defs).replace(old, new))
-        self._refs = {key: json.loads(json.dumps(ref).replace(old, new)) for key, ref in self._refs.items()}
 
     def ref(self, model: type) -> Schema:
         return dict(self._refs[model, "serialization"])
@@ -80,6 +75,18 @@ class _Schemas:
     def components(self) -> Schema:
         """Return all schemas but those that are written out where they are used."""
         return {name: schema for name, schema in sorted(self._defs.items()) if name not in self._inlined}
+
+
+def _renamed(schema: Any, titles: Mapping[str, str]) -> Any:
+    """Return a schema that refers to others by their titles."""
+    if isinstance(schema, list):
+        return [_renamed(one, titles) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    renamed = {key: _renamed(one, titles) for key, one in schema.items()}
+    if isinstance(name := schema.get("$ref"), str):
+        renamed["$ref"] = REF.format(model=titles[name.rpartition("/")[2]])
+    return renamed
 
 
 def _operation(route: Route[Any], schemas: _Schemas) -> Schema:
