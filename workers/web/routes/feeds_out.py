@@ -32,11 +32,15 @@ VALIDATORS = "With ETag and Last-Modified: who has it already gets 304."
 
 
 class PublishedFeedRequest(RequestModel):
-    """The feeds that broke, as a feed; what each feed may be asked with."""
+    """What every feed may be asked with."""
 
     format: Format
     limit: Entries = 100
     token: Token = ""
+
+
+class FailuresFeedRequest(PublishedFeedRequest):
+    """The feeds that broke, as a feed."""
 
 
 class CategoryFeedRequest(PublishedFeedRequest):
@@ -66,7 +70,7 @@ async def show_feed_token(call: Call, _: NoParameters) -> FeedTokenAnswer:
 
 
 @_feed("/feeds/failures.{format}", description=f"An entry for each break; a feed that works again leaves. {VALIDATORS}")
-async def show_failures(call: Call, asked: PublishedFeedRequest) -> web.Response:
+async def show_failures(call: Call, asked: FailuresFeedRequest) -> web.Response:
     """The feeds that broke, each with why and since when, as RSS, Atom or JSON Feed."""
     newest = await BrokenFeeds(call.client, call.keys).newest(asked.limit)
     entries = tuple(
