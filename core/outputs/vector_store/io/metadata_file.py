@@ -40,17 +40,22 @@ def record(storage: CrawlerStorage, source: StoredSource, maps: EmbedMaps) -> in
         return entries.changes
 
 
-def clean(
-    storage: CrawlerStorage, domain_id: str, is_kept: Callable[[Entry], bool], *, dry_run: bool = False
-) -> dict[str, int]:
-    """Remove the entries that are not kept, or only count them; return how many, and how many remain."""
+def clean(storage: CrawlerStorage, domain_id: str, is_kept: Callable[[Entry], bool]) -> dict[str, int]:
+    """Remove the entries that are not kept; return how many, and how many remain."""
+    with open_metadata(storage, domain_id) as entries:
+        removed = entries.remove_unless(is_kept)
+        return {"removed": removed, "remaining": len(entries)}
+
+
+def count_stale(storage: CrawlerStorage, domain_id: str, is_kept: Callable[[Entry], bool]) -> dict[str, int]:
+    """Return how many entries `clean` would remove, and how many would remain; nothing is written."""
     path = storage.files_metadata(domain_id)
-    if dry_run and not path.exists():
+    if not path.exists():
         return {"removed": 0, "remaining": 0}
-    with MetadataEntries(path.parent) if dry_run else open_metadata(storage, domain_id) as entries:
-        if dry_run:
-            _load(path, entries)
-        return {"removed": entries.remove_unless(is_kept), "remaining": len(entries)}
+    with MetadataEntries(path.parent) as entries:
+        _load(path, entries)
+        kept = sum(map(is_kept, entries))
+        return {"removed": len(entries) - kept, "remaining": kept}
 
 
 @contextlib.contextmanager
@@ -175,9 +180,9 @@ async def clean_metadata(
             return is_item and str(entry.get("openai_file_id", "")) in file_ids
 
         await asyncio.to_thread(_read_items, storage, domain_id, unique_ids)
-        found = await asyncio.to_thread(clean, storage, domain_id, is_kept, dry_run=dry_run)
-    if dry_run:
-        return found
+        if dry_run:
+            return await asyncio.to_thread(count_stale, storage, domain_id, is_kept)
+        found = await asyncio.to_thread(clean, storage, domain_id, is_kept)
     log.info("🧹 Cleaned the metadata of %s → %d removed, %d remain", domain_id, found["removed"], found["remaining"])
     return found
 
