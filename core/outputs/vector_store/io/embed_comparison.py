@@ -5,19 +5,27 @@ from __future__ import annotations
 import asyncio
 import itertools
 from dataclasses import replace
-from pathlib import Path
 
 from core.outputs.vector_store.embed_changes import EmbedChange, change_of, has_moved, renamed_row, uploaded_since
 from core.outputs.vector_store.file_attributes import attribute_url, attributes_of, generation_of, newest_live
 from core.outputs.vector_store.io.embed_step_context import EmbedStepContext
 from core.outputs.vector_store.io.embed_uploads import EmbedItem, EmbedUploads
-from core.outputs.vector_store.io.local_content import LocalContent, LocalState, content_hash, look_at
+from core.outputs.vector_store.io.local_content import LocalState, content_hash, look_at
 from core.outputs.vector_store.protocol import StoredFile, VectorStoreUnavailable
 from core.sources.sharepoint.map_columns import FileRow, VectorStoreRow
+from core.value_class import value_class
 
 FILES_AT_ONCE = 100
 _WITH_A_FILE = (EmbedChange.ADDED, EmbedChange.CHANGED, EmbedChange.RENAMED, EmbedChange.UNCHANGED)
-_NOT_LOOKED_AT = LocalContent(LocalState.MISSING, Path())
+
+
+@value_class
+class _WithoutFile:
+    """An item that has nothing to embed, so no local file was looked at."""
+
+    file: FileRow
+    row: VectorStoreRow | None
+    change: EmbedChange
 
 
 class EmbedComparison:
@@ -49,12 +57,12 @@ class EmbedComparison:
 
     # ── looking ──
 
-    def _decide(self, file: FileRow) -> EmbedItem:
+    def _decide(self, file: FileRow) -> EmbedItem | _WithoutFile:
         row = self._maps.rows.get(file.sharepoint_unique_file_id)
         is_done = row is not None and uploaded_since(row, self._pass.step.began_ts)
         change = change_of(file, row, is_full=self._pass.is_full and not is_done)
         if change not in _WITH_A_FILE:
-            return EmbedItem(file, row, change, _NOT_LOOKED_AT)
+            return _WithoutFile(file, row, change)
         local = look_at(self._pass.storage, self._pass.paths, file)
         decision = EmbedItem(file, row, change, local)
         if local.state is not LocalState.SOUND or change is EmbedChange.UNCHANGED:
@@ -82,13 +90,12 @@ class EmbedComparison:
 
     # ── doing ──
 
-    async def _apply(self, decision: EmbedItem) -> list[EmbedItem]:
-        file, local = decision.file, decision.local
-        if decision.change not in _WITH_A_FILE:
+    async def _apply(self, decision: EmbedItem | _WithoutFile) -> list[EmbedItem]:
+        if isinstance(decision, _WithoutFile):
             await self._without_file(decision)
             return []
-        if local.state is not LocalState.SOUND:
-            await self._skip(file, local.state)
+        if decision.local.state is not LocalState.SOUND:
+            await self._skip(decision.file, decision.local.state)
             return []
         if decision.change is EmbedChange.UNCHANGED:
             self._counts.unchanged += 1
@@ -102,7 +109,7 @@ class EmbedComparison:
             self._counts.changed += 1
         return [decision]
 
-    async def _without_file(self, decision: EmbedItem) -> None:
+    async def _without_file(self, decision: _WithoutFile) -> None:
         file, row = decision.file, decision.row
         if decision.change is EmbedChange.REMOVED and row is not None:
             await self._pass.remove_item(row)
