@@ -9,7 +9,7 @@ from core import ids
 from core.feeds.feed_health import FeedPace, feed_json, why_silent
 from core.feeds.feed_state import FeedState
 from core.feeds.io.broken_feeds import BrokenFeeds
-from core.feeds.io.feed_entries import FailedEntries, FailedEntry
+from core.feeds.io.failed_entries import FailedEntries, FailedEntry
 from core.feeds.io.feed_options import FeedOptions
 from core.feeds.io.feed_store import FeedStore
 from core.feeds.io.link_store import Ttls

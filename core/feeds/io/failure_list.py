@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from core.errors import FailCode
-from core.feeds.io.feed_entries import FailedEntries, FailedEntry
+from core.feeds.io.failed_entries import FailedEntries, FailedEntry
 from core.feeds.io.link_store import FailedLinks
 from core.keys import Keys
 from core.store import connect

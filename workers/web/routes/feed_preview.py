@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from pydantic import Field
 
+from core.feeds.io.failed_entries import FailedEntries
 from core.feeds.io.feed_adder import NoFeedThere
-from core.feeds.io.feed_entries import FailedEntries, entries_of
+from core.feeds.io.feed_entries import entries_of
 from core.feeds.io.feed_preview import PreviewEntry, preview_feed
 from core.models import RejectedUrl
 from core.urls.secrets import redact
