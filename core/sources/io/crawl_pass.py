@@ -26,9 +26,9 @@ from core.runs.run_request import RunRequest
 from core.runtime import interruptible, progress
 from core.runtime.context import Context
 from core.sources.io import crawl_result
+from core.sources.io.crawl_archive import archive_crawl, ended_as
 from core.sources.io.crawl_listing import CrawlListing
 from core.sources.io.crawl_progress import CrawlProgress
-from core.sources.io.crawl_result import archive_crawl, ended_as
 from core.sources.io.crawl_runs import CrawlMode
 from core.sources.io.crawl_steps import CrawlSteps
 from core.sources.io.open_sources import OpenSources

@@ -22,7 +22,7 @@ from core.runs.run_request import RunRequest
 from core.runtime.context import Context
 from core.sources.crawl_parameters import CrawlParameters
 from core.sources.io.crawl import crawl_source, stay
-from core.sources.io.crawl_result import archive_crawl
+from core.sources.io.crawl_archive import archive_crawl
 from core.sources.io.crawl_runs import ALL_OF_IT, CrawlMode, open_crawl_run
 from core.sources.io.domain_sources import select_sources
 from core.sources.io.domain_store import DomainStore
