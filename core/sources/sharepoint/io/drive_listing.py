@@ -6,10 +6,8 @@ link was noted, so neither a kill between the two nor an edit by hand can hide a
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -18,12 +16,12 @@ import msgspec
 from core.sources.sharepoint.io import map_files
 from core.sources.sharepoint.io.map_row_table import RowTable
 from core.sources.sharepoint.io.sharepoint_client import SharePointSite
+from core.sources.sharepoint.listing_memory import ListingMemory, RowsDigest, fingerprint
 from core.sources.sharepoint.map_columns import SharePointRow
 from core.sources.sharepoint.map_csv import MapFileDamaged
 from core.sources.sharepoint.remote_items import RemoteItem
 from core.sources.sharepoint.stored_source import StoredSource
 from core.store import private_files
-from core.value_class import value_class
 
 MEMORY_FILE = "graph_delta.json"
 MOST_MEMORY_BYTES = 100_000
@@ -71,40 +69,3 @@ def _load(folder: Path, known: RowTable[SharePointRow]) -> str:
     digest = RowsDigest()
     digest.add(known)
     return digest.text()
-
-
-# ── what is noted of a complete listing ──
-
-_DIGESTS = 1 << 256
-
-
-@value_class
-class ListingMemory:
-    """Holds for one configuration of a source and one set of rows; anything else is listed anew."""
-
-    source: str
-    link: str
-    """Where Graph tells what has changed since."""
-    rows: str
-
-
-class RowsDigest:
-    """One text for a set of rows, in whatever order they come: a map that is older or was edited has another."""
-
-    def __init__(self) -> None:
-        self._sum = self._count = 0
-
-    def add(self, rows: Iterable[SharePointRow]) -> None:
-        for row in rows:
-            cells = json.dumps(row.cells()).encode()
-            self._sum = (self._sum + int.from_bytes(hashlib.sha256(cells).digest())) % _DIGESTS
-            self._count += 1
-
-    def text(self) -> str:
-        return f"{self._count}:{self._sum:064x}"
-
-
-def fingerprint(source: StoredSource) -> str:
-    """Return a text that changes with whatever decides what is listed."""
-    parts = (source.site_url, source.sharepoint_url_part, source.filter, source.drive_id)
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
