@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -24,6 +25,11 @@ def to_fields(state: KbState) -> dict[str, str]:
         values = asdict(getattr(state, section))
         fields |= {field(section, name): stored(value) for name, value in values.items()}
     return fields
+
+
+def iso_milliseconds(ts: float) -> str:
+    """Return a time as `updated_at` has it: `2026-01-31T12:00:00.123Z`."""
+    return f"{datetime.fromtimestamp(ts, UTC).isoformat(timespec='milliseconds')[:23]}Z"
 
 
 def stored(value: object) -> str:

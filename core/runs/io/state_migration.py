@@ -13,11 +13,11 @@ from core.errors import FreshetError
 from core.keys import Keys
 from core.registry import field_parsing
 from core.registry.io.due import RUN_HOLD_SECONDS, DueItems
-from core.runs import old_state, state_json
+from core.runs import old_state, state_fields, state_json
 from core.runs.io import old_state_files
 from core.runs.io.old_state_files import OldStateFiles
 from core.runs.io.state_file import StateFiles, is_file_name
-from core.runs.io.state_store import KbStateStore, iso_milliseconds
+from core.runs.io.state_store import KbStateStore
 from core.runs.knowledge_base_state import KbState
 from core.settings import Settings
 from core.sources.io.domain_store import DomainStore
@@ -95,7 +95,7 @@ class StateMigration:
         # Times in states are whole milliseconds.
         if from_file and (not old.values or file_ts + 0.001 >= old.newest_ts):
             return from_file
-        updated_at = iso_milliseconds(old.newest_ts)
+        updated_at = state_fields.iso_milliseconds(old.newest_ts)
         return state_json.fitted(old_state.unified(kb_id, old.values, updated_at, old_state_files.local_to_utc))
 
     def _read_file(self, kb_id: str, old: OldStateFiles, result: MigratedState) -> KbState | None:

@@ -7,7 +7,6 @@ adds what follows from other keys. No writer reads a whole state to write it bac
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, cast
 
 from core.errors import NotFound
@@ -40,7 +39,7 @@ class KbStateStore:
     def followed(self, run: Run, now: float) -> Command:
         """The command that copies a run, as it is stored then, into the job section of its knowledge base.
 
-        A run that is a part of another, or of no knowledge base, is not to be followed (`is_followed`).
+        A run that is a part of another, or of no knowledge base, is not to be followed.
         """
         ask = self._ask(run.domain, now) | {
             "run": run.id,
@@ -53,7 +52,7 @@ class KbStateStore:
 
     async def follow(self, run: Run, now: float) -> None:
         """Copy a run into the job section of its knowledge base, if it has one and is not part of another run."""
-        if is_followed(run):
+        if run.domain and not run.parent:
             await self._client.execute_command(*self.followed(run, now))
 
     async def settle(self, kb_id: str, now: float) -> bool:
@@ -75,7 +74,7 @@ class KbStateStore:
             "kb": kb_id,
             "scope": domain_scope(kb_id),
             "version": KbState(kb_id).version,
-            "updated_at": iso_milliseconds(now),
+            "updated_at": state_fields.iso_milliseconds(now),
             "now": now,
             "refs_head": refs_head,
             "refs_tail": refs_tail,
@@ -173,13 +172,3 @@ class KbStateStore:
 
 
 _LATE = frozenset({PENDING, "crawl.start_url", "crawl.url_prefix"})
-
-
-def is_followed(run: Run) -> bool:
-    """Return whether a run is the job of a knowledge base: it works for one, and is not part of another run."""
-    return bool(run.domain) and not run.parent
-
-
-def iso_milliseconds(ts: float) -> str:
-    """Return a time as `2026-01-31T12:00:00.123Z`."""
-    return f"{datetime.fromtimestamp(ts, UTC).isoformat(timespec='milliseconds')[:23]}Z"
