@@ -17,13 +17,13 @@ from lxml import etree
 from core.feeds.feed_state import FeedState, FeedStatus
 from core.feeds.parse import parse_feed
 from core.models import FeedEntry
+from core.outputs.broken_feed_entry import broken_feed_entry
 from core.outputs.feed_documents import write_feed
 from core.outputs.published_feed import (
     MOST_TEXT_CHARS,
     FeedFormat,
     PublishedEntry,
     PublishedFeed,
-    broken_feed_entry,
     paragraphs_html,
     tag_uri,
     web_link,

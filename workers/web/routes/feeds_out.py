@@ -9,9 +9,10 @@ from aiohttp import web
 from pydantic import Field
 
 from core.feeds.io.broken_feeds import BrokenFeeds
+from core.outputs.broken_feed_entry import broken_feed_entry
 from core.outputs.feed_documents import MEDIA_TYPES
 from core.outputs.io.published_articles import PublishedArticles
-from core.outputs.published_feed import FeedFormat, PublishedEntry, PublishedFeed, broken_feed_entry, tag_uri
+from core.outputs.published_feed import FeedFormat, PublishedEntry, PublishedFeed, tag_uri
 from core.search.io.unknown_names import unknown_names
 from core.search.query_arguments import MOST_FRESHNESS, build_query
 from workers.web.feed_response import base_url, feed_response, self_url
