@@ -26,6 +26,7 @@ MODULES = (
     "crawler",
     "reports",
     "maintenance",
+    "settings",
     "stream",
     "webhooks",
     "webhook_delivery",

@@ -1,4 +1,4 @@
-"""The whole store: status, export, forget, doctor; the settings in force."""
+"""The whole store: status, export, forget, doctor."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from pydantic import Field, model_validator
 
 from core.doctor.io.doctor import Doctor
 from core.registry.io.forget_by_name import forget_page, forget_subscription
-from core.runtime.settings_report import SettingReport, settings_report
 from core.runtime.store_status import collect_status
 from core.search.io.export import Exporter, ExportFilter, export_lines
 from core.sources.io.domain_setup import remove_domain
 from core.urls.secrets import redact
-from workers.web.models import AnswerModel, Moment, Name, NoParameters, RequestModel, shown
+from workers.web.models import AnswerModel, Moment, Name, NoParameters, RequestModel
 from workers.web.routes.domains import RemovalAnswer
-from workers.web.routing import JSON, Call, RouteTable, StoreCall
+from workers.web.routing import JSON, Call, RouteTable
 
 ROUTES = RouteTable("operation")
 JSON_LINES = "application/x-ndjson"
@@ -67,15 +66,6 @@ class DoctorAnswer(AnswerModel):
     warnings: list[str] = Field(description="What only a person can change.")
 
 
-shown(SettingReport, "SettingAnswer")
-
-
-class SettingsAnswer(AnswerModel):
-    """All settings."""
-
-    settings: list[SettingReport]
-
-
 @ROUTES.add("GET", "/api/status", other_types=(JSON,))
 async def show_status(call: Call, _: NoParameters) -> web.Response:
     """The store, the last cycle, sources, runs and queues, as `scripts.status --json` prints them."""
@@ -125,9 +115,3 @@ async def check_sample(call: Call, asked: DoctorRequest) -> DoctorAnswer:
         is_repaired=asked.fix and bool(findings),
         warnings=await doctor.warnings(),
     )
-
-
-@ROUTES.add("GET", "/api/settings")
-async def list_settings(call: StoreCall, _: NoParameters) -> SettingsAnswer:
-    """The settings in force: value, default, where each came from. Secrets are hidden."""
-    return SettingsAnswer(settings=settings_report(call.settings))

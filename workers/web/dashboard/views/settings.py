@@ -8,7 +8,7 @@ from typing import Any
 from core.runtime.settings_report import SettingReport
 from workers.web.dashboard.page_table import PageTable
 from workers.web.models import NoParameters, RequestModel
-from workers.web.routes.maintenance import list_settings
+from workers.web.routes.settings import list_settings
 from workers.web.routing import Call
 
 ROUTES = PageTable()
