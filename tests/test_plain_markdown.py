@@ -46,6 +46,7 @@ from core.search.plain_markdown import MOST_CHARS, plain_text
         ("```\n[^1]: a[^2] <b>\n[w]: /w\n```", "[^1]: a[^2] <b>\n[w]: /w"),
         ("It broke[^note.1] as [^fn:2].\n\n[^fn:2]: In [^.] night", "It broke as .\n\nIn [^.] night"),
         ("R&amp;D &lt;b&gt; &#8212; &#x27;AT&T&ampx &nosuch;", "R&D <b> — 'AT&T&ampx &nosuch;"),
+        ("&copy; is not &copyright;, nor &notit;", "© is not &copyright;, nor &notit;"),
         ("`&amp;` and \\&amp;\n```\n&amp; ==x==\n```", "&amp; and &amp;\n&amp; ==x=="),
         ("==broken== at ==the old weir==, a == b, a==b and b==c", "broken at the old weir, a == b, a==b and b==c"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from html import unescape
+from html.entities import html5
 from itertools import groupby
 
 MOST_CHARS = 50_000
@@ -136,7 +137,8 @@ class _Inline:
         elif kind == "footnote":
             return ""
         elif kind == "entity":
-            return unescape(mark[0])
+            # Of an unknown name `unescape` would take a known beginning: `&copyright;` as `©right;`.
+            return unescape(mark[0]) if mark[0][1] == "#" else html5.get(mark[0][1:], mark[0])
         elif kind == "tag":
             return " " if mark[0].startswith("<br") else ""
         elif kind == "paragraph":
