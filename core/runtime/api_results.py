@@ -134,7 +134,7 @@ class StoreStatus:
 
 @value_class
 class RunState:
-    """A run: one pass over a source, a domain or something else. Times are ISO 8601, None where there is none yet."""
+    """A run: one pass over a source, a domain or something else. A time that has not come yet is null."""
 
     id: Annotated[str, Field(examples=["jb_1763337600_0a1b2c3d"])]
     kind: RunKind
@@ -154,6 +154,7 @@ class RunState:
     problem: str
     """Why it is only partial: held, incomplete, unpublished; empty if only items failed."""
     created_at: str | None
+    """ISO 8601, as all times."""
     started_at: str | None
     ended_at: str | None
     heartbeat_at: str | None

@@ -30,7 +30,7 @@ class HealthStatus(StrEnum):
 
 @value_class
 class HealthReport:
-    """Health of the deployment, without names of hosts, URLs or anything else that is nobody's business."""
+    """Health of the deployment. Anyone may read it, so it names no host, URL or item."""
 
     status: HealthStatus
     """ok; degraded: something is missing; down: nothing works, or work is late"""

@@ -56,9 +56,9 @@ class AddedUrl:
     """The result of adding a URL."""
 
     id: str
-    """Its item id; an article gets a record under it when it is stored."""
+    """Its item id; `GET /api/items/{id}` shows its record, which an article gets when it is stored."""
     uid: str
-    """Its id as a link, by which an article is found."""
+    """Its id as a link; `GET /api/articles/{uid}` shows the article once it is stored."""
     url: str
     """As it is fetched: clean."""
     source: str
