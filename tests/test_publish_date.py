@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from lxml import etree
 
 from core.models import Document
 from core.pages.extract import extract_page
@@ -16,6 +17,14 @@ SIX_JAN_9_UTC = 1736154000.0
 
 
 STORY = f"<p>{'The function returns a value that depends on its argument, a number from one to ten. ' * 8}</p>"
+
+
+def cards_of_others(count: int) -> str:
+    """Return as many other stories, each with its own date."""
+    return "".join(
+        f'<div class="card"><a>Other</a><span class="when">Posted on {day} January 2019</span></div>'
+        for day in range(1, count + 1)
+    )
 
 
 def time_element(**attributes: str) -> MetadataElement:
@@ -160,6 +169,14 @@ def test_guessed_from_what_is_shown() -> None:
         f'<h1>Water</h1>{STORY}<div class="commentDate">9 March 2026</div>',
         "<title>Guide for version 2 of 2012-06-02</title><h1>Guide</h1><p>Words.</p>",
         "<h1>House</h1><div>Built 6 January 1925</div><div>6 January 1925</div>",
+        '<h1>Water</h1><div class="public-notice">The hearing is on 12 June 2021</div>',
+        '<h1>Water</h1><div class="publisher">Founded on 12 June 1998 in Rome</div>',
+        '<h1>Water</h1><div class="validate">Offer ends 3 March 2022</div>',
+        '<h1>Water</h1><div class="mandate">Term ends 3 March 2022</div>',
+        '<h1>Water</h1><p class="meta">Registration closes 12 June 2021</p>',
+        '<h1>Water</h1><p class="author">Ada (born 5 May 1995)</p>',
+        '<h1>Water</h1><p class="byline">Ada (born 5 May 1995)</p>',
+        f"<h1>Water</h1>{STORY}{cards_of_others(3)}",
     ],
 )
 def test_examples_are_no_dates(body: str) -> None:
@@ -194,13 +211,26 @@ def test_examples_are_no_dates(body: str) -> None:
         '<div class="date">Today is 9 March 2026</div><h1>Water</h1><div>6 January 2025</div>',
         '<div class="date">9 March 2026</div><h1>Water</h1><p>Words.</p><div>Posted on 6 January 2025</div>',
         "<h1>Water</h1><div>6 January 2025</div><h3>More</h3>" + "<div><i>9 March 2026</i></div>" * 2,
+        '<div class="date">9 March 2026</div><h1>Water</h1><p>Words.</p>'
+        + STORY
+        + "<div>Posted on 6 January 2025</div>",
         "<title>Water | The Mill | 06.01.2025</title><h1>Water</h1><p>Words.</p>",
+        f"<h1>Water</h1><div>6 January 2025</div>{STORY}{cards_of_others(5)}",
+        f"<h1>Water</h1><div>6 January 2025</div>{STORY}{cards_of_others(1)}",
+        f"{cards_of_others(5)}<h1>Water</h1><div>6 January 2025</div>{STORY}",
+        f"{cards_of_others(1)}<h1>Water</h1><div>6 January 2025</div>{STORY}",
     ],
 )
 def test_dates_that_are_shown(body: str) -> None:
     """A short line that is marked as a date is one, and one of nothing but a date and its author."""
     root = parse_html(f"<html><body><main>{body}</main></body></html>")
     assert root is not None
+    assert guess_publish_date(root) == SIX_JAN
+
+
+def test_a_comment_before_a_date_is_no_label() -> None:
+    """Our own parser leaves comments out; a tree with them is read all the same."""
+    root = etree.HTML("<html><body><h1>Water</h1><p><b>Datum:</b><!-- day --><span>2025-01-06</span></p></body></html>")
     assert guess_publish_date(root) == SIX_JAN
 
 

@@ -48,7 +48,7 @@ _LABEL = re.compile(r"([^\W\d_]+)\s*[:=]")
 # `Ada Miller, 5 March 2021`, `2021-03-05 | Ada Miller`, not `Python 2021-03-05`.
 _SET_APART = re.compile(r"([^\W\d_]+)\.?\s*(?:[,|/·•–—]|\s-\s)|(?:[,|/·•–—]|\s-)\s*([^\W\d_]+)")
 _DIGIT = re.compile(r"\d")
-_BYLINE = re.compile(r"\W*(?:by|von|par|por|di|door|av)\s", re.IGNORECASE)
+_BYLINE = re.compile(rf"\W*(?:(?:{_PUBLISHED}) )?(?:by|von|par|por|di|door|av)\s", re.IGNORECASE)
 _MAX_NAME_WORDS = 4
 
 

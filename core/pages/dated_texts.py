@@ -56,11 +56,13 @@ _MAX_PARTS = 60
 _INLINE = frozenset(("a", "abbr", "b", "code", "em", "font", "i", "small", "span", "strong", "time", "u", "var"))
 # Mostly of dates of something else, as in a list of changes: these must say that they are of the publication.
 _LISTED = frozenset(("li", "dt", "dd", "h2", "h3", "h4", "h5", "h6"))
-# Not `time` and `info`: those are on every second box.
+# Not `time` and `info`: those are on every second box; nor `update`, `mandate`, `validate`, `publisher`.
 _CLASS_OF_DATE = re.compile(
-    r"date|datum|fecha|publi|posted|submitted|stamp|byline|author|autor|attribution|(?:^|[\s_-])meta(?:$|[\s_-])",
+    r"(?<!up)(?<!man)(?<!li)(?<!di)date|datum|fecha|publi(?:sh(?!er)|ca)|posted|submitted|stamp|attribution",
     re.IGNORECASE,
 )
+# Of whatever is said beside an article: `Ada (born 5 May 1995)`, `Registration closes 12 June 2021`.
+_CLASS_OF_FACTS = re.compile(r"byline|author|autor|(?:^|[\s_-])meta(?:$|[\s_-])", re.IGNORECASE)
 _CLASS_OF_COMMENT = re.compile(r"comment(?!ary)", re.IGNORECASE)
 _MAX_CACHED = 10_000
 
@@ -110,10 +112,12 @@ class DatedPage:
         if day is None:
             return None
         classes = [one.get("class") or "" for one in around[:3]]
-        before = element.getprevious() if element is not block else None
+        before = _before(element) if element is not block else None
         is_labelled = before is not None and is_label_of_publication(_line_of(before) or "")
         is_said = is_labelled or says_when_published(words)
-        is_marked = any(map(_CLASS_OF_DATE.search, classes)) and not any(map(_CLASS_OF_COMMENT.search, classes))
+        is_fact = any(map(_CLASS_OF_FACTS.search, classes)) and (is_said or is_dateline(words))
+        is_marked = is_fact or any(map(_CLASS_OF_DATE.search, classes))
+        is_marked = is_marked and not any(map(_CLASS_OF_COMMENT.search, classes))
         if block.tag in _LISTED and not (is_said or is_marked):
             is_said = names_publication(labelled) and is_dateline(labelled, may_name_author=False)
             if not is_said:
@@ -187,10 +191,14 @@ def _pieces(block: etree._Element) -> Iterator[str]:
     return map(str, block.itertext())
 
 
+def _before(element: etree._Element) -> etree._Element | None:
+    return next(element.itersiblings(etree.Element, preceding=True), None)
+
+
 def _label_of(block: etree._Element) -> str:
     """Return what stands before a line and is explained by it: the term of a definition, `for example:`."""
-    before = block.getprevious()
-    if before is None or not isinstance(before.tag, str):
+    before = _before(block)
+    if before is None:
         return ""
     words = _line_of(before) or ""
     return words if before.tag == "dt" or words.endswith(":") else ""

@@ -11,7 +11,7 @@ FIRST_YEAR = 1995
 _SPELLINGS = (
     "jan january januar jänner jän janvier janv enero ene gennaio gen janeiro januari stycznia styczeń sty января янв",
     "feb february februar février févr fév febrero febbraio fevereiro fev februari lutego luty lut февраля фев",
-    "mar march märz mär mrz mars marzo março maart maa marts marca marzec марта мар",
+    "mar march märz mär mrz mars marzo março maart maa mrt marts marca marzec марта мар",
     "apr april avril avr abril abr aprile kwietnia kwiecień kwi апреля апр",
     "may mai mayo maggio mag maio mei maj maja мая май",
     "jun june juni juin junio giugno giu junho czerwca czerwiec cze июня июн",
@@ -26,7 +26,8 @@ _SPELLINGS = (
 MONTHS = {name: number for number, names in enumerate(_SPELLINGS, 1) for name in names.split()}
 
 _YEAR = r"(?P<year>(?:19|20)\d\d)(?!\d)"
-_DAY = r"(?<!\d)(?P<day>\d{1,2})"
+# Not the minutes of `10:30 May 2021`, nor the number of a week.
+_DAY = r"(?<!\d)(?<!\d:)(?<!week )(?P<day>\d{1,2})"
 _NAME = r"(?P<name>[^\W\d_]{3,})\.?"
 # `2021-03-05`, `2021年3月5日`; `05.03.2021`, `5/3/2021`; `5. März 2021`, `5 de marzo de 2021`, `05-Mar-2021`;
 # `March 5th, 2021`.
@@ -34,8 +35,8 @@ _FORMS = tuple(
     re.compile(form)
     for form in (
         r"(?<!\d)(?P<year>(?:19|20)\d\d)(?:\s?[年년.]\s?|[-/])(?P<month>\d{1,2})(?:\s?[月월.]\s?|[-/])(?P<day>\d{1,2})(?!\d)",
-        rf"{_DAY}([./-])\s?(?P<month>\d{{1,2}})\2\s?{_YEAR}",
-        rf"{_DAY}(?:st|nd|rd|th|er|º|\.)?[\s,/-]*(?:(?:of|de)\s)?{_NAME}[\s,/-]*(?:(?:of|del?)\s)?{_YEAR}",
+        rf"{_DAY}(\s?[./-])\s?(?:(?P<month>\d{{1,2}})|{_NAME})\2\s?{_YEAR}",
+        rf"{_DAY}(?:(?:st|nd|rd|th|er|º),?|\.)?\s*(?:(?:of|de)\s)?{_NAME}[\s,/-]*(?:(?:of|del?)\s)?{_YEAR}",
         rf"{_NAME}\s(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s{_YEAR}",
     )
 )
@@ -55,7 +56,7 @@ def day_in_line(line: str) -> float | None:
 
 def _day(parts: dict[str, str]) -> float | None:
     year, day = int(parts["year"]), int(parts["day"])
-    month = MONTHS.get(parts["name"], 0) if "name" in parts else int(parts["month"])
+    month = MONTHS.get(parts["name"], 0) if parts.get("name") else int(parts["month"])
     if month > 12 and day <= 12:
         month, day = day, month
     try:

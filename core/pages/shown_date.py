@@ -1,4 +1,4 @@
-"""Choose among the datelines of a page: a line that says "published" goes first, then what is next to the headline.
+"""Choose among the datelines of a page: first a line below the headline that says "published", then the nearest.
 
 Reads no page that states its date: see `publish_date`.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import cast
 
 from lxml import etree
 
@@ -28,40 +27,40 @@ stories."""
 def shown_publish_date(root: etree._Element) -> float | None:
     """Return the day on which the page says that it was published; None if it shows none."""
     lines = _without_lists(DatedPage(root).datelines())
-    said = next((line.day for line in lines if line.is_said), None)
-    if said is not None or not lines:
-        return _day_in_title(root) if said is None else said
-    places = _places(root, lines)
-    in_head = [line for line in lines if places[line.element] is not None]
-    nearest = min(in_head, key=lambda line: cast("int", places[line.element]), default=None)
-    nearest = nearest or next((line for line in lines if line.is_marked), None)
-    return nearest.day if nearest else _day_in_title(root)
+    places = _places(root, lines) if lines else {}
+    in_head = [line for line in lines if line.element in places]
+    best = min(in_head, key=lambda line: _rank(line, places[line.element]), default=None)
+    if best is None or (places[best.element] < 0 and not best.is_said):
+        best = next((line for line in lines if line.is_said), best)  # above may stand today's date
+    best = best or next((line for line in lines if line.is_marked), None)
+    return best.day if best else _day_in_title(root)
 
 
 def _without_lists(lines: list[Dateline]) -> list[Dateline]:
     days: defaultdict[tuple[str, ...], set[float]] = defaultdict(set)
     for line in lines:
         days[line.names].add(line.day)
-    return [line for line in lines if line.is_said or len(days[line.names]) < _MANY_ALIKE]
+    return [line for line in lines if len(days[line.names]) < _MANY_ALIKE]
 
 
-def _places(root: etree._Element, lines: list[Dateline]) -> dict[etree._Element, int | None]:
-    """Return how far each line is from the headline, in elements; None where the head of the article has ended."""
+def _rank(line: Dateline, place: int) -> tuple[bool, int]:
+    """Return what is less for a line more likely to date the page: above the headline others say "posted" too."""
+    return (place < 0 or not line.is_said, -_BEFORE_TITLE * place if place < 0 else place)
+
+
+def _places(root: etree._Element, lines: list[Dateline]) -> dict[etree._Element, int]:
+    """Return how far each line is below the headline, in elements; only of lines in the head of the article."""
     wanted = {line.element for line in lines}
-    places: dict[etree._Element, int | None] = {}
+    places: dict[etree._Element, int] = {}
     title, chars = next(root.iter("h1"), None), 0
     passed = 0 if title is None else None
-    above: list[etree._Element] = []
     for number, element in enumerate(root.iter(etree.Element)):
         if element is title:
             passed, chars = number, 0
-            places |= {one: _BEFORE_TITLE * (number - cast("int", places[one])) for one in above}
+            places = {above: place - number for above, place in places.items()}
         if element in wanted:
-            if passed is None:
-                above.append(element)
-                places[element] = number
-            else:
-                places[element] = number - passed if chars <= MAX_CHARS_BEFORE else None
+            if passed is None or chars <= MAX_CHARS_BEFORE:
+                places[element] = number - (passed or 0)
         elif element.tag == "p" and chars <= MAX_CHARS_BEFORE:
             chars += text_length(element)
     return places
