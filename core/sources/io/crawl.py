@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 from core.errors import FreshetError
 from core.registry.io.commit_buffer import Progress
@@ -54,6 +55,7 @@ async def crawl_source(
     """
     clock = await ServerClock.ask(context.client)
     requested_ts = clock.now()
+    open_new = partial(open_crawl_run, source=sid, parent=parent, started_by=started_by, asked=asked)
     worker: RunWorker | None = None
     while True:
         lease = await _acquire(context, clock, sid, should_stop, stays=stays)
@@ -67,17 +69,8 @@ async def crawl_source(
                 if run_id:
                     run = await context.runs.require(run_id, clock.now())
                 else:
-                    run = await open_crawl_run(
-                        context.runs,
-                        RunKind.CRAWL,
-                        mode,
-                        requested_ts,
-                        domain=source.state.record.domain,
-                        source=sid,
-                        parent=parent,
-                        started_by=started_by,
-                        asked=asked,
-                    )
+                    domain = source.state.record.domain
+                    run = await open_new(context.runs, RunKind.CRAWL, mode, requested_ts, domain=domain)
                 worker = RunWorker(context.runs, clock, run, context.leases.prefix)
                 worker.left_as = RunStatus.INTERRUPTED if stays else RunStatus.QUEUED
                 if on_open:
