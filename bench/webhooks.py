@@ -27,7 +27,7 @@ from core.outputs.webhook_filter import checked_filter
 from core.secret_text import SecretStr
 from core.settings import Settings
 from core.store import connect, embedded
-from core.store.events import event
+from core.store.event_command import event
 
 HOST = "127.0.0.1"
 ARTICLES = 1_000

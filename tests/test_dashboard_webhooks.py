@@ -14,7 +14,7 @@ from core.outputs.webhook_filter import EventFilter
 from core.settings import Settings
 from core.store import connect
 from core.store.connect import Client
-from core.store.events import event
+from core.store.event_command import event
 from tests.api import ApiServer
 from tests.feed_pages import LOOPBACK, pages, person
 from tests.form_client import PAGE, FormClient

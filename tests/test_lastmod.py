@@ -6,7 +6,7 @@ import pytest
 
 from core.feeds.dates import parse_date
 from core.sources.io.sitemap_walk import lastmod_versions
-from core.sources.source_record import LastmodTrust
+from core.sources.lastmod_trust import LastmodTrust
 
 NOW = 1_763_000_000.0
 

@@ -19,7 +19,7 @@ from core.search.io.searcher import open_searcher
 from core.search.io.vector_space_store import VectorSpaceStore
 from core.search.models import Filters, IndexedPage, Query
 from core.settings import Settings
-from core.store.events import EVENTS_KEPT
+from core.store.event_command import EVENTS_KEPT
 from tests.search_site import Library, open_library
 
 

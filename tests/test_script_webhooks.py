@@ -16,7 +16,7 @@ import pytest
 from core.keys import Keys
 from core.settings import ROOT, Settings
 from core.store.connect import Client
-from core.store.events import event
+from core.store.event_command import event
 from tests import commands, ports
 from tests.faults import process
 from tests.webhook_receiver import Receiver

@@ -159,6 +159,6 @@ def test_ranges_are_whole_words(text: str, query: str, width: int) -> None:
 @pytest.mark.parametrize("text", ["ä" * 1_000_000, "flood " * 200_000, "天" * 1_000_000, "a. " * 300_000])
 def test_a_megabyte_takes_no_time(text: str) -> None:
     """A text of a megabyte is read in a moment, and shown in part."""
-    shown, _ = snippet(text, read_question('flood 天天 ää "flood flood" "a a a a"', "en", terms))
+    shown, _ = snippet(text, read_question('flood 天天 ää "flood flood" "a a a a"', "en", terms), 240)
 
     assert 0 < len(shown) < len(text)

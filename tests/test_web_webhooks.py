@@ -10,7 +10,7 @@ from core.keys import Keys
 from core.outputs.io.webhook_service import open_service
 from core.settings import Settings
 from core.store.connect import Client
-from core.store.events import event
+from core.store.event_command import event
 from tests.api import ApiServer, api_server
 from tests.webhook_receiver import Receiver
 

@@ -15,8 +15,8 @@ from core.outputs.io.webhook_store import WebhookStore
 from core.outputs.webhook import QueueSizes, Webhook, WebhookStatus
 from core.outputs.webhook_filter import InvalidWebhook, checked_filter
 from core.store.connect import Client
+from core.store.event_command import event
 from core.store.event_stream import id_before
-from core.store.events import event
 
 NOW = 1_800_000_000.0
 URL = "http://127.0.0.1:9/hook"

@@ -9,8 +9,8 @@ from urllib.parse import urljoin, urlsplit
 
 from lxml import etree
 
-from core.feeds.elements import without_unstorable
 from core.feeds.encoding import is_utf_8
+from core.feeds.xml_names import without_unstorable
 from core.models import DiscoveredFeed
 
 _MAX_HTML_BYTES = 2_000_000

@@ -15,7 +15,7 @@ import feedparser
 
 from core.errors import NotAFeed
 from core.feeds import encoding
-from core.feeds.elements import resolve_link, without_unstorable
+from core.feeds.xml_names import resolve_link, without_unstorable
 from core.models import FeedEntry, FeedKind, ParsedFeed
 
 # About a second and a half of CPU at feedparser's speed (6.0.14, the worst shape we found for each).

@@ -10,7 +10,7 @@ from typing import Any
 
 from core.errors import NotAFeed
 from core.feeds.dates import parse_date
-from core.feeds.elements import resolve_link, without_unstorable
+from core.feeds.xml_names import resolve_link, without_unstorable
 from core.models import FeedEntry, FeedKind, ParsedFeed
 
 

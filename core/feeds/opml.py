@@ -12,7 +12,7 @@ from lxml import etree
 
 from core.errors import FeedFileError
 from core.feeds.category_names import category_slug
-from core.feeds.elements import attribute
+from core.feeds.xml_names import attribute
 from core.feeds.xml_tree import parse_xml
 from core.models import RejectedUrl
 from core.pages.text_cleaning import printable

@@ -13,7 +13,7 @@ from lxml import etree
 
 from core.errors import Damaged, NotAFeed
 from core.feeds import feedparser_fallback, json_feed, rss_atom, sitemap
-from core.feeds.elements import ElementNames
+from core.feeds.xml_names import ElementNames
 from core.feeds.xml_tree import parse_xml
 from core.models import ParsedFeed
 from core.pages.documents.decompress import GZIP_MAGIC, gunzip

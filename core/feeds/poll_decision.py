@@ -14,7 +14,7 @@ from core.feeds import daily_counts
 from core.feeds.feed_state import FeedState, FeedStatus
 from core.feeds.poll_result import FeedChanged, FeedResponse, FeedUnchanged, PollResult
 from core.models import Deferred, Failed, FeedText
-from core.registry import http_status_meanings, outcomes
+from core.registry import http_headers, http_status_meanings, outcomes
 from core.registry.http_status_meanings import ErrorClass
 from core.registry.outcomes import Broken, Missing
 from core.value_class import value_class
@@ -79,8 +79,7 @@ def conditional_headers(state: FeedState, chance: float) -> dict[str, str]:
     """Return the validators byte for byte, and about once in a hundred polls none."""
     if not state.validators_url or not state.body_hash or chance < UNCONDITIONAL_CHANCE:
         return {}
-    validators = {"If-None-Match": state.etag, "If-Modified-Since": state.last_modified}
-    return {name: value for name, value in validators.items() if value}
+    return http_headers.validators(state.etag, state.last_modified)
 
 
 def _changed(state: FeedState, result: FeedChanged, now: float, chance: float, policy: PollingPolicy) -> PollDecision:

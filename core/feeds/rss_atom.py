@@ -13,7 +13,7 @@ from itertools import islice
 from lxml import etree
 
 from core.feeds.dates import parse_date
-from core.feeds.elements import ElementNames, attribute, inner_html, link_base, plain_text, resolve_link, title_text
+from core.feeds.xml_names import ElementNames, attribute, inner_html, link_base, plain_text, resolve_link, title_text
 from core.models import FeedEntry, FeedKind, ParsedFeed, PublisherHints
 
 _ENTRY = frozenset(("item", "entry"))

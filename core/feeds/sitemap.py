@@ -10,7 +10,7 @@ from itertools import islice
 from lxml import etree
 
 from core.feeds.dates import parse_date
-from core.feeds.elements import ElementNames, plain_text, resolve_link, title_text
+from core.feeds.xml_names import ElementNames, plain_text, resolve_link, title_text
 from core.models import FeedEntry, FeedKind, ParsedFeed
 
 MAX_LISTED = 50_000

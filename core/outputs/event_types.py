@@ -1,6 +1,6 @@
 """The types of events: what the stream has, what webhooks are sent and what the dashboard offers.
 
-A commit writes one with `event(…)` of `core/store/events.py`.
+A commit writes one with `event(…)` of `core/store/event_command.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parse HTTP headers about time and type. Header names are always in lower case."""
+"""HTTP headers: those about time and type of an answer, in lower case, and the validators of a request."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ LONGEST_CACHE_SECONDS = 366 * 86_400.0
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?")
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _CHARSET = re.compile(r"""[;,\s]charset\s*=\s*["']?([^\s"';,]+)""", re.IGNORECASE)
+
+
+def validators(etag: str, last_modified: str) -> dict[str, str]:
+    """Return the headers that ask for a 304, byte for byte as they came."""
+    headers = {"If-None-Match": etag, "If-Modified-Since": last_modified}
+    return {name: value for name, value in headers.items() if value}
 
 
 def retry_after_seconds(value: str, now_ts: float) -> float | None:

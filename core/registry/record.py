@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any
 
 from core import ids
-from core.registry import field_parsing
+from core.registry import field_parsing, http_headers
 from core.urls.normalise import split_url
 
 ARTICLES_SOURCE = "rss"
@@ -114,8 +114,7 @@ class Item:
     @property
     def validators(self) -> dict[str, str]:
         """The headers that ask for a 304, byte for byte as they came."""
-        headers = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
-        return {name: value for name, value in headers.items() if value}
+        return http_headers.validators(self.etag, self.last_modified)
 
     @property
     def is_forced(self) -> bool:

@@ -20,7 +20,7 @@ _SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]]{0,3}(?=\s)|[。！？]|\n"
 _SPACE = re.compile(r"\s")
 
 
-def snippet(text: str, question: Question, width: int = 240) -> tuple[str, list[Range]]:
+def snippet(text: str, question: Question, width: int) -> tuple[str, list[Range]]:
     """Return at most `width` letters of the text around most of the question's words, and the ranges to highlight.
 
     Dots where it was cut come on top.

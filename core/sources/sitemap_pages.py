@@ -20,7 +20,7 @@ from core.value_class import value_class
 if TYPE_CHECKING:
     from lxml import etree
 
-    from core.feeds.elements import ElementNames
+    from core.feeds.xml_names import ElementNames
 
 MOST_LISTED = 50_000
 MAX_BYTES = 50_000_000
@@ -54,8 +54,8 @@ class SitemapResult:
 
 def read_sitemap(task: SitemapTask) -> SitemapResult:
     """Return what this sitemap lists; raise NotAFeed, with a sentence, when it is none."""
-    from core.feeds.elements import ElementNames
     from core.feeds.parse import decompress_body, parse_feed
+    from core.feeds.xml_names import ElementNames
     from core.feeds.xml_tree import parse_xml
 
     body = decompress_body(task.body, "sitemap")

@@ -11,6 +11,7 @@ from dataclasses import field
 from typing import Any, Self
 
 from core.errors import FreshetError
+from core.sources.lastmod_trust import LastmodTrust
 from core.urls.pace import hosts_of_url
 from core.value_class import value_class
 
@@ -61,27 +62,6 @@ class SourceRecord:
             return cls(sid, kind, domain, dict(read["config"]), str(read.get("signature", "")))
         except (ValueError, KeyError, TypeError):
             raise DomainFileError("A stored source cannot be read; add its domain again.") from None
-
-
-FORGIVEN = 5
-"""This many wrong dates prove nothing yet."""
-
-
-@value_class
-class LastmodTrust:
-    """How often a sitemap's moved `lastmod` came with a changed text, and how often not.
-
-    Many sites write the day of the build, or the moment of the answer, next to every page. So a site is trusted until
-    its dates moved several times while the text had not changed, and wins trust back by being right.
-    """
-
-    right: int = 0
-    wrong: int = 0
-
-    @property
-    def is_trusted(self) -> bool:
-        """Whether a moved date alone may cause a visit, and an unmoved one put it off."""
-        return self.wrong < FORGIVEN or self.right >= self.wrong
 
 
 @value_class

@@ -26,7 +26,7 @@ from core.settings import Settings
 from core.store import connect
 from core.store.cancellation import cancel_and_wait
 from core.store.connect import Client
-from core.store.events import event
+from core.store.event_command import event
 from core.store.leases import Leases
 from tests import webhook_receiver as behaviour
 from tests.faults import process

@@ -16,7 +16,7 @@ from core.registry.record import Status
 from core.search.io.chunk_remover import ChunkRemover
 from core.store.commands import Command
 from core.store.connect import Client
-from core.store.events import event
+from core.store.event_command import event
 from core.store.leases import Commit, CommitResult, Lease, Leases
 from core.store.quarantine import Quarantine
 

@@ -12,7 +12,7 @@ from core.registry.record import ARTICLES_SOURCE, URLS_SOURCE, Status
 from core.sources.io.source_store import SourceStore
 from core.store.commands import Command, flat
 from core.store.connect import Client
-from core.store.events import event
+from core.store.event_command import event
 from core.store.leases import Commit, CommitResult, Leases
 from core.store.pipeline import read_many
 from core.urls.normalise import normalise_url

@@ -19,7 +19,7 @@ from core.registry.io.link_forgetter import AT_ONCE, LinkForgetter
 from core.registry.record import ARTICLES_SOURCE
 from core.store import scanning
 from core.store.commands import Command
-from core.store.events import EVENTS_KEPT
+from core.store.event_command import EVENTS_KEPT
 from core.store.packing import packed_json
 from core.store.pipeline import read_many
 

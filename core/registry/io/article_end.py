@@ -14,7 +14,7 @@ from core.registry.io.removal_commands import Remover
 from core.registry.record import ARTICLES_SOURCE, Item, Status, iso
 from core.store.commands import Command, flat
 from core.store.connect import Client
-from core.store.events import event
+from core.store.event_command import event
 from core.store.leases import Commit, CommitResult, Leases
 
 ENDED = "The article's TTL ended."

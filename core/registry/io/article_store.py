@@ -15,7 +15,7 @@ from core.models import Failed, Link
 from core.registry import field_parsing, item_keys
 from core.store.commands import Command, Word, flat
 from core.store.connect import Client
-from core.store.events import EVENTS_KEPT, event
+from core.store.event_command import EVENTS_KEPT, event
 from core.store.leases import Leases
 from core.store.pipeline import read_many
 from core.urls.secrets import redact, without_credentials

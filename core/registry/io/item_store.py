@@ -15,7 +15,7 @@ from core.registry.decide import Decision
 from core.registry.record import ARTICLES_SOURCE, FIELDS, Item, Status, iso, parse_record, parse_status
 from core.store.commands import Command, flat
 from core.store.connect import Client
-from core.store.events import event
+from core.store.event_command import event
 from core.store.leases import LEASE_SECONDS, Lease, Leases
 from core.store.packing import packed_json
 from core.store.pipeline import read_many

@@ -18,7 +18,7 @@ from core.registry.blank_record import blank_fields, own_fields
 from core.registry.record import URLS_SOURCE, Status, iso
 from core.store.commands import flat
 from core.store.connect import Client
-from core.store.events import EVENTS_KEPT
+from core.store.event_command import EVENTS_KEPT
 from core.store.leases import new_token
 from core.store.packing import packed_json
 from core.urls import file_paths, secrets

@@ -18,7 +18,7 @@ from core.search.io.chunk_remover import ChunkRemover
 from core.store import connect
 from core.store.commands import Command, batched
 from core.store.connect import Client, texts
-from core.store.events import event
+from core.store.event_command import event
 from core.store.leases import LEASE_SECONDS, Commit, CommitResult, Leases
 from core.store.pipeline import read_many
 from core.value_class import value_class

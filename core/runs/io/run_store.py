@@ -34,7 +34,7 @@ from core.runs.run import (
 from core.runs.run_request import BlockedScopes, RunReply, RunRequest
 from core.runtime.log_capture import MOST_LINES
 from core.store.connect import Client, HashFields, texts
-from core.store.events import EVENTS_KEPT
+from core.store.event_command import EVENTS_KEPT
 from core.store.leases import DONE_MILLISECONDS, new_token
 from core.store.packing import packed_json
 from core.store.pipeline import read_many

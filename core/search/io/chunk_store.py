@@ -22,7 +22,7 @@ from core.search.io.chunk_remover import CACHE_SECONDS, ChunkRefs, ChunkRemover
 from core.search.vector_spaces import SEPARATOR, Spaces, parse_spaces
 from core.store.commands import Command, batched, flat
 from core.store.connect import Client, now
-from core.store.events import event
+from core.store.event_command import event
 from core.store.packing import packed_json
 from core.value_class import value_class
 

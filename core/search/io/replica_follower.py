@@ -25,7 +25,7 @@ from core.search.io.vector_space_store import SPACE_FIELD
 from core.search.vector_spaces import Spaces, parse_spaces
 from core.store import scanning
 from core.store.connect import Client, texts
-from core.store.events import EVENTS_KEPT
+from core.store.event_command import EVENTS_KEPT
 from core.store.pipeline import read_many
 
 log = logging.getLogger("search")

@@ -14,7 +14,7 @@ import msgspec
 
 from core import ids
 from core.models import Deferred, Failed, Fetched, FetchRequest, FetchResult
-from core.registry import http_status_meanings
+from core.registry import http_headers, http_status_meanings
 from core.registry.http_status_meanings import ResponseKind
 from core.registry.record import iso
 from core.runtime.parse_pool import ParsePool
@@ -66,8 +66,7 @@ class SitemapState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def conditional(self) -> dict[str, str]:
-        headers = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
-        return {name: value for name, value in headers.items() if value}
+        return http_headers.validators(self.etag, self.last_modified)
 
 
 @value_class

@@ -10,7 +10,7 @@ from core.registry.record import Item, Status
 from core.store import scanning
 from core.store.commands import Command
 from core.store.connect import Client, texts
-from core.store.events import event
+from core.store.event_command import event
 from core.store.pipeline import read_many
 from core.value_class import value_class
 

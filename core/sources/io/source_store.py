@@ -12,7 +12,8 @@ from core.models import ListingEnd, RejectedUrl
 from core.net import pace_store
 from core.registry import field_parsing
 from core.sources.io.source_losses import SourceLosses
-from core.sources.source_record import DomainFileError, LastmodTrust, SourceRecord, SourceState
+from core.sources.lastmod_trust import LastmodTrust
+from core.sources.source_record import DomainFileError, SourceRecord, SourceState
 from core.store.commands import Command
 from core.store.connect import Client, HashFields, texts
 from core.store.leases import DONE_MILLISECONDS, new_token
